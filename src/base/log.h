@@ -1,0 +1,14 @@
+// One line to standard error for people: "holdfast: what happened". Levels: info, warn, error.
+#pragma once
+
+#include <string>
+
+namespace holdfast {
+
+void log_info(const std::string& line);
+void log_warn(const std::string& line);
+void log_error(const std::string& line);
+/// Info lines are dropped; warnings and errors stay.
+void log_quiet(bool quiet);
+
+}  // namespace holdfast

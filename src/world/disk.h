@@ -1,0 +1,57 @@
+// Files. Thread-safe. What is not synced may be lost or torn by a crash; a rename lasts once its directory is synced.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace holdfast::world {
+
+/// A file being written from its start. Closed by the destructor, which syncs nothing.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  /// Errors: Unavailable (disk full, I/O error; part of `bytes` may be written).
+  virtual Status append(BytesView bytes) = 0;
+  /// Blocks until the bytes are on stable storage.
+  virtual Status sync() = 0;
+};
+
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual std::uint64_t size() const = 0;
+  /// Fills all of `out` from `offset`. Errors: Corrupt (the file ends before), Unavailable.
+  virtual Status read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+/// Every path is absolute. Errors: NotFound, Denied, Unavailable, Internal; messages name the path.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  /// Creates or truncates.
+  virtual Result<std::unique_ptr<WritableFile>> create(const std::string& path) = 0;
+  virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& path) = 0;
+  /// Replaces `to` atomically.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// A file or an empty directory.
+  virtual Status remove(const std::string& path) = 0;
+  /// With parents; fine where it exists.
+  virtual Status make_dirs(const std::string& path) = 0;
+  /// Makes creations, renames and removals inside `path` last.
+  virtual Status sync_dir(const std::string& path) = 0;
+  /// Names in the directory, sorted, without "." and "..".
+  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;
+};
+
+/// The whole file. Errors: as open and read_at; BadInput where it is larger than `bytes_max`.
+Result<Bytes> read_file(Disk& disk, const std::string& path, std::uint64_t bytes_max);
+/// Writes `path` whole or not at all, also over a crash: aside, sync, rename, sync of the directory.
+Status write_file_atomically(Disk& disk, const std::string& path, BytesView bytes);
+
+}  // namespace holdfast::world
