@@ -1,0 +1,48 @@
+#include "store/checkpoint.h"
+
+#include <unordered_set>
+
+namespace holdfast::store {
+namespace {
+
+Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir) {
+  const std::string path = dir + "/" + kManifestFile;
+  const Bytes text = TRY(world::read_file(disk, path, kManifestBytesMax), "read the manifest");
+  Manifest manifest = TRY(manifest_from_text(as_text(text)), path);
+  const std::string name = dir.substr(dir.find_last_of('/') + 1);
+  const std::string own = checkpoint_name({manifest.epoch, manifest.step});
+  // A directory that people renamed at will is their business; one that claims to be another checkpoint is not.
+  if (parse_checkpoint_name(name) && name != own) {
+    return Error(Code::Corrupt, path + " belongs to " + own + ": the directory was renamed or the file copied");
+  }
+  return manifest;
+}
+
+}  // namespace
+
+Result<Manifest> verify_checkpoint(world::Disk& disk, const std::string& dir) {
+  Manifest manifest = TRY(read_manifest(disk, dir), "verify " + dir);
+  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(disk, dir, record), "verify");
+  return manifest;
+}
+
+Result<LoadedCheckpoint> load_checkpoint(world::Disk& disk, const std::string& dir) {
+  const std::string doing = "load " + dir;
+  Manifest manifest = TRY(read_manifest(disk, dir), doing);
+  std::vector<LoadedShard> shards;
+  std::vector<LoadedTensor> tensors;
+  std::unordered_set<std::string> names;
+  for (const ShardRecord& record : manifest.shards) {
+    shards.push_back(TRY(load_shard(disk, dir, record), doing));
+    const LoadedShard& shard = shards.back();
+    for (const TensorInfo& info : shard.header().tensors) {
+      if (!names.insert(info.name).second) {
+        return Error(Code::BadInput, doing + ": tensor " + info.name + " is in two shards, the second " + record.file);
+      }
+      tensors.push_back({info.name, info.dtype, info.shape, shard.bytes(info)});
+    }
+  }
+  return LoadedCheckpoint(std::move(manifest), std::move(shards), std::move(tensors));
+}
+
+}  // namespace holdfast::store

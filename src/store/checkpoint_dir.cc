@@ -1,0 +1,243 @@
+#include "store/checkpoint_dir.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace holdfast::store {
+namespace {
+
+/// Files that a checkpoint's directory may hold; also what a crash left of them aside.
+bool is_ours(std::string_view name) { return name.starts_with("shard-") || name.starts_with(kManifestFile); }
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+PassedOver passed_over(CheckpointId id, const Error& error) {
+  return {checkpoint_name(id), error.code(), error.message()};
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+CheckpointDir::CheckpointDir(world::Disk& disk, std::string path, RetentionPolicy policy)
+    : disk_(disk), path_(without_trailing_slashes(std::move(path))), policy_(policy) {
+  CHECK(path_.starts_with('/') && path_.size() > 1);
+  CHECK(policy_.keep >= 1);
+}
+
+std::string CheckpointDir::checkpoint_path(CheckpointId id) const { return path_ + "/" + checkpoint_name(id); }
+
+Status CheckpointDir::commit(const Manifest& manifest) {
+  const CheckpointId id{manifest.epoch, manifest.step};
+  const std::string doing = "commit " + checkpoint_name(id);
+  if (manifest.step > kStepMax) return Error(Code::BadInput, doing + ": steps have at most 12 digits");
+  const std::string text = TRY(manifest_to_text(manifest), doing);
+  const Epoch highest = TRY(highest_epoch(), doing);
+  if (manifest.epoch < highest) {
+    return Error(Code::Conflict, doing + ": epoch " + std::to_string(highest) + " has taken over " + path_);
+  }
+  const std::string dir = checkpoint_path(id);
+  TRY(check_shards(manifest, dir), doing);
+  if (TRY(already_committed(id, text), doing)) return Ok{};
+
+  // The shards' names and the directory's own last before the manifest can, whoever made them.
+  TRY(make_durable_path(), doing);
+  TRY(disk_.sync_dir(dir), doing);
+  TRY(disk_.sync_dir(path_), doing);
+  TRY(world::write_file_atomically(disk_, dir + "/" + kManifestFile, as_bytes(text)), doing);
+
+  retention_ = {};
+  if (Status retained = retain(); !retained) retention_.trouble = retained.error().message();
+  return Ok{};
+}
+
+Status CheckpointDir::fence(Epoch epoch) {
+  const std::string doing = "fence epoch " + std::to_string(epoch) + " in " + path_;
+  TRY(disk_.make_dirs(path_), doing);
+  TRY(make_durable_path(), doing);
+  const Listing listing = TRY(list(), doing);
+  if (listing.highest_epoch() > epoch) {
+    return Error(Code::Conflict, doing + ": epoch " + std::to_string(listing.highest_epoch()) + " has taken over");
+  }
+  if (listing.fence == epoch) {
+    // It may be there without having been synced, by a process that crashed in between.
+    TRY(disk_.sync_dir(path_), doing);
+    return Ok{};
+  }
+  TRY(world::write_file_atomically(disk_, path_ + "/" + fence_name(epoch),
+                                   as_bytes("Checkpoints of epochs before " + std::to_string(epoch) + " are refused.\n")),
+      doing);
+  // The old one is only clutter now: the highest counts.
+  if (listing.fence) (void)disk_.remove(path_ + "/" + fence_name(*listing.fence));
+  return Ok{};
+}
+
+Result<Epoch> CheckpointDir::highest_epoch() { return TRY(list(), "look for the newest epoch").highest_epoch(); }
+
+Result<CheckpointSurvey> CheckpointDir::newest() {
+  Listing listing = TRY(list(), "find the newest checkpoint");
+  CheckpointSurvey survey;
+  survey.foreign = std::move(listing.foreign);
+  for (const CheckpointId id : listing.ids) {
+    Result<Manifest> manifest = verify(id);
+    if (manifest) {
+      verified_.insert(id);
+      survey.newest = FoundCheckpoint{id, checkpoint_path(id), *std::move(manifest)};
+      break;
+    }
+    survey.passed_over.push_back(passed_over(id, manifest.error()));
+  }
+  return survey;
+}
+
+Result<std::vector<std::string>> CheckpointDir::remove_partial() {
+  const std::string doing = "clean " + path_;
+  const Listing listing = TRY(list(), doing);
+  std::vector<std::string> removed;
+  std::optional<CheckpointId> newest_committed;
+  for (const CheckpointId id : listing.ids) {
+    if (TRY(committed(id), doing)) {
+      if (!newest_committed) newest_committed = id;
+      continue;
+    }
+    const bool fenced = listing.fence && id.epoch < *listing.fence;
+    const bool overtaken = newest_committed && newest_committed->epoch == id.epoch;
+    if (!fenced && !overtaken) continue;
+    TRY(remove_checkpoint(id), doing);
+    removed.push_back(checkpoint_name(id));
+  }
+  return removed;
+}
+
+Status CheckpointDir::discard(CheckpointId id) {
+  const std::string doing = "give up " + checkpoint_name(id);
+  Result<bool> is_committed = committed(id);
+  if (!is_committed && is_committed.error().code() == Code::NotFound) return Ok{};
+  if (TRY(std::move(is_committed), doing)) return Error(Code::Conflict, doing + ": it is committed");
+  TRY(remove_checkpoint(id), doing);
+  return Ok{};
+}
+
+Epoch CheckpointDir::Listing::highest_epoch() const {
+  return std::max(fence.value_or(0), ids.empty() ? 0 : ids.front().epoch);
+}
+
+Result<CheckpointDir::Listing> CheckpointDir::list() {
+  Result<std::vector<std::string>> names = disk_.list(path_);
+  Listing listing;
+  if (!names && names.error().code() == Code::NotFound) return listing;
+  for (std::string& name : TRY(std::move(names), "list " + path_)) {
+    if (const auto id = parse_checkpoint_name(name)) {
+      listing.ids.push_back(*id);
+    } else if (const auto epoch = parse_fence_name(name)) {
+      listing.fence = std::max(listing.fence.value_or(0), *epoch);
+    } else if (!name.starts_with("fence-")) {
+      listing.foreign.push_back(std::move(name));
+    }
+  }
+  std::sort(listing.ids.begin(), listing.ids.end(), std::greater<>());
+  return listing;
+}
+
+/// Asks for the names rather than for the manifest: an unreadable directory must not pass for an uncommitted one.
+Result<bool> CheckpointDir::committed(CheckpointId id) {
+  const std::vector<std::string> names = TRY(disk_.list(checkpoint_path(id)), checkpoint_name(id));
+  return std::find(names.begin(), names.end(), kManifestFile) != names.end();
+}
+
+Result<Manifest> CheckpointDir::verify(CheckpointId id) {
+  if (!TRY(committed(id), "look for the manifest")) {
+    return Error(Code::NotFound, "it has no manifest: it was never committed");
+  }
+  return verify_checkpoint(disk_, checkpoint_path(id));
+}
+
+Status CheckpointDir::check_shards(const Manifest& manifest, const std::string& dir) {
+  for (const ShardRecord& shard : manifest.shards) {
+    const auto file = TRY(disk_.open(dir + "/" + shard.file), "look for " + shard.file);
+    if (file->size() != shard.bytes) {
+      return Error(Code::Corrupt, shard.file + " has " + std::to_string(file->size()) + " bytes, its writer reported " +
+                                      std::to_string(shard.bytes));
+    }
+  }
+  return Ok{};
+}
+
+Result<bool> CheckpointDir::already_committed(CheckpointId id, const std::string& text) {
+  if (!TRY(committed(id), "look for a manifest")) return false;
+  const std::string path = checkpoint_path(id) + "/" + kManifestFile;
+  const Bytes there = TRY(world::read_file(disk_, path, kManifestBytesMax), "read the manifest that is there");
+  if (as_text(there) != text) return Error(Code::Conflict, "it is committed already, with other content");
+  TRY(disk_.sync_dir(checkpoint_path(id)), "sync");
+  return true;
+}
+
+/// The newest `keep` that verify stay; whatever is older goes. Newer ones that do not verify stay for people to look at.
+Status CheckpointDir::retain() {
+  const Listing listing = TRY(list(), "retention");
+  std::vector<CheckpointId> all;
+  for (const CheckpointId id : listing.ids) {
+    if (TRY(committed(id), "retention")) all.push_back(id);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept == policy_.keep) {
+      TRY(remove_checkpoint(all[i]), "remove " + checkpoint_name(all[i]));
+      verified_.erase(all[i]);
+      retention_.removed.push_back(checkpoint_name(all[i]));
+      continue;
+    }
+    // Reading back is only worth it where something could be removed on the strength of it.
+    if (all.size() <= policy_.keep) break;
+    if (!verified_.contains(all[i])) {
+      const Result<Manifest> manifest = verify(all[i]);
+      if (!manifest) {
+        retention_.damaged.push_back(passed_over(all[i], manifest.error()));
+        continue;
+      }
+      verified_.insert(all[i]);
+    }
+    ++kept;
+  }
+  return Ok{};
+}
+
+Status CheckpointDir::remove_checkpoint(CheckpointId id) {
+  const std::string dir = checkpoint_path(id);
+  const std::vector<std::string> names = TRY(disk_.list(dir), "list " + dir);
+  // The manifest goes first and for good: what is left of the shards must never look like a checkpoint.
+  if (std::find(names.begin(), names.end(), kManifestFile) != names.end()) {
+    TRY(disk_.remove(dir + "/" + kManifestFile), "remove its manifest");
+    TRY(disk_.sync_dir(dir), "sync " + dir);
+  }
+  for (const std::string& name : names) {
+    if (name == kManifestFile) continue;
+    if (!is_ours(name)) return Error(Code::Conflict, dir + "/" + name + " is not ours: move it elsewhere");
+    TRY(disk_.remove(dir + "/" + name), "remove " + name);
+  }
+  TRY(disk_.remove(dir), "remove " + dir);
+  TRY(disk_.sync_dir(path_), "sync " + path_);
+  return Ok{};
+}
+
+/// Once for each object: the directory and those above it, which somebody may just have made, outlive a crash.
+Status CheckpointDir::make_durable_path() {
+  if (path_durable_) return Ok{};
+  for (std::string path = path_; path != "/";) {
+    path = parent_of(path);
+    Status synced = disk_.sync_dir(path);
+    // A directory that we may not open is none that we made an entry in.
+    if (!synced && synced.error().code() != Code::Denied) return std::move(synced).error().in("sync " + path);
+  }
+  path_durable_ = true;
+  return Ok{};
+}
+
+}  // namespace holdfast::store
