@@ -20,7 +20,8 @@ Coordinator::Actions Coordinator::take() {
   return taken;
 }
 
-Coordinator::Actions Coordinator::start(Nanos now) {
+Coordinator::Actions Coordinator::start(Nanos now, Epoch before) {
+  epoch_ = before;
   enter(Mode::Starting);
   spawn_all(now);
   return take();

@@ -100,7 +100,8 @@ class Coordinator {
   Coordinator(CoordinatorPolicy policy, RunFacts facts);
 
   using Actions = std::vector<Action>;
-  Actions start(world::Nanos now);
+  /// `before`: the newest epoch that anyone used before this run; ours begin above it.
+  Actions start(world::Nanos now, Epoch before = 0);
   Actions on_message(world::Nanos now, WorkerId worker, const Message& message);
   /// `error` is the traceback the script left, "" where there is none.
   Actions on_exit(world::Nanos now, WorkerId worker, world::ExitStatus status, const std::string& error);
@@ -129,7 +130,8 @@ class Coordinator {
   const std::vector<Fault>& faults() const { return faults_; }
   std::optional<WorkerId> worker_of(Rank rank) const;
   std::optional<Rank> rank_of(WorkerId worker) const;
-  bool in_loop(Rank rank) const { return slots_[rank].place == Place::InLoop; }
+  /// `rank` has come to a point where it waits for all others.
+  bool waits(Rank rank) const { return slots_[rank].place == Place::Waiting || slots_[rank].place == Place::Finished; }
   const CoordinatorPolicy& policy() const { return policy_; }
 
  private:
