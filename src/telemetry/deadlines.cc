@@ -51,8 +51,9 @@ Status in_order(const Named& lower, const Named& upper) {
 Status check_bound(const char* name, const LearnedBound& bound) {
   const bool sane = bound.medians >= 0 && bound.longests >= 0 && bound.least > Nanos{0} && bound.least <= bound.most;
   if (sane) return Ok{};
-  return Error(Code::BadInput, std::string(name) + ": least (" + seconds_text(bound.least) + ") must be above 0 and at most " +
-                                   seconds_text(bound.most) + ", factors at least 0");
+  return Error(Code::BadInput, std::string(name) + ": least (" + seconds_text(bound.least) +
+                                   ") must be above 0 and at most " + seconds_text(bound.most) +
+                                   ", factors at least 0");
 }
 
 Nanos fixed_or(const DeadlinePolicy& policy, Phase phase, Nanos otherwise) {
@@ -160,9 +161,8 @@ HangPolicy::StepBounds Deadlines::first_step_bounds() const {
   HangPolicy::StepBounds bounds;
   const Nanos ordinary = deadline(Phase::Train);
   const Nanos seen = longest(first_steps_);
-  bounds.deadline = first_steps_.empty()
-                        ? std::max(ordinary, policy_.start)
-                        : std::max(ordinary, bounded(policy_.first_step, Nanos{0}, seen));
+  bounds.deadline = first_steps_.empty() ? std::max(ordinary, policy_.start)
+                                         : std::max(ordinary, bounded(policy_.first_step, Nanos{0}, seen));
   const HangPolicy::StepBounds later = step_bounds();
   bounds.suspicion = std::max(later.suspicion, bounded(capped(policy_.suspicion, bounds.deadline), Nanos{0}, seen));
   bounds.gil = std::max(later.gil, bounded(capped(policy_.gil, bounds.deadline), Nanos{0}, seen));

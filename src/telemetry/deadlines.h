@@ -44,10 +44,10 @@ struct DeadlinePolicy {
   /// The interpreter lock is not handed over for longer than this. `most` is the train deadline.
   LearnedBound gil = {3, 2, std::chrono::milliseconds(250), std::chrono::minutes(30)};
 
-  Nanos stop_grace = std::chrono::milliseconds(200);     ///< stopped (SIGSTOP) for longer: condemned
+  Nanos stop_grace = std::chrono::milliseconds(200);  ///< stopped (SIGSTOP) for longer: condemned
   Nanos heartbeat_every = std::chrono::milliseconds(200);
-  Nanos heartbeat_bound = std::chrono::seconds(2);       ///< silence of the native thread
-  Nanos group_timeout = std::chrono::hours(3);           ///< the process group's own: must never speak first
+  Nanos heartbeat_bound = std::chrono::seconds(2);  ///< silence of the native thread
+  Nanos group_timeout = std::chrono::hours(3);      ///< the process group's own: must never speak first
 
   /// Set by hand (--train-timeout and kin): replaces what would be learned.
   std::array<std::optional<Nanos>, kPhases> fixed{};

@@ -23,9 +23,9 @@ const char* bucket_name(Bucket bucket);
 struct LedgerEvent {
   enum class Kind : std::uint8_t { Enter, Reclassify, StepBegin, StepDone, RollBack };
   Kind kind = Kind::Enter;
-  Nanos at{0};                   ///< Enter, Reclassify
+  Nanos at{0};                    ///< Enter, Reclassify
   Bucket bucket = Bucket::Start;  ///< Enter, Reclassify
-  Step step = 0;                 ///< StepBegin, StepDone, RollBack
+  Step step = 0;                  ///< StepBegin, StepDone, RollBack
 };
 
 class Ledger {

@@ -81,9 +81,7 @@ class Group {
     return suspect(v) && v.probe && !v.probe->answered && v.probe->waiting_for > bounds(v).gil;
   }
   /// Being asked right now: whether it answers is not known yet.
-  bool pending(const RankView& v) const {
-    return in_step(v) && v.probe && !v.probe->answered && !asked_in_vain(v);
-  }
+  bool pending(const RankView& v) const { return in_step(v) && v.probe && !v.probe->answered && !asked_in_vain(v); }
   /// Busy with something that may take its time: the others wait for it rightly.
   bool excused(const RankView& v) const {
     return v.exiting || (judged(v) && v.phase != Phase::Train && v.phase != Phase::After && !late(v));
@@ -111,7 +109,8 @@ class Group {
 std::optional<HangVerdict> Group::stopped() const {
   const Views over = select([&](const RankView& v) { return v.stopped_for && *v.stopped_for > policy_.stop_grace; });
   if (over.empty()) {
-    const bool any = std::any_of(ranks_.begin(), ranks_.end(), [](const RankView& v) { return v.stopped_for.has_value(); });
+    const bool any =
+        std::any_of(ranks_.begin(), ranks_.end(), [](const RankView& v) { return v.stopped_for.has_value(); });
     return any ? std::optional(nothing()) : std::nullopt;  // it may be continued yet; the others wait for it
   }
   return verdict(Kind::Condemn, over, "stopped",
@@ -174,17 +173,17 @@ std::optional<HangVerdict> Group::gil_held() const {
   if (witnesses.empty() || !few(culprits)) return std::nullopt;
   return verdict(Kind::Condemn, culprits, "gil_held",
                  where(first) + ": its interpreter has not answered for " + seconds_text(first.probe->waiting_for) +
-                     " (bound " + seconds_text(bounds(first).gil) + ") while " + list(witnesses) + " answered and wait");
+                     " (bound " + seconds_text(bounds(first).gil) + ") while " + list(witnesses) +
+                     " answered and wait");
 }
 
 std::optional<HangVerdict> Group::late_elsewhere() const {
   const Views culprits = select([&](const RankView& v) { return v.phase != Phase::Train && late(v); });
   if (!few(culprits)) return std::nullopt;
   const RankView& first = *culprits.front();
-  const auto waits_for_it = [&](const RankView& v) {
-    return passed(v, first) || (suspect(v) && v.step >= first.step);
-  };
-  const Views witnesses = select([&](const RankView& v) { return !late(v) || v.phase == Phase::Train ? waits_for_it(v) : false; });
+  const auto waits_for_it = [&](const RankView& v) { return passed(v, first) || (suspect(v) && v.step >= first.step); };
+  const Views witnesses =
+      select([&](const RankView& v) { return !late(v) || v.phase == Phase::Train ? waits_for_it(v) : false; });
   if (witnesses.empty() || witnesses.size() + culprits.size() != ranks_.size()) return std::nullopt;
   return verdict(Kind::Condemn, culprits, "hung",
                  where(first) + " (deadline " + seconds_text(deadline(first)) + ") while " + list(witnesses) + " wait");
@@ -194,12 +193,10 @@ std::optional<HangVerdict> Group::late_in_step() const {
   const Views known = select([&](const RankView& v) { return in_step(v) && answered(v); });
   if (known.empty()) return std::nullopt;
   const auto position = [](const RankView* v) { return std::pair(v->step, v->probe->sequence); };
-  const RankView* last = *std::min_element(known.begin(), known.end(), [&](const RankView* a, const RankView* b) {
-    return position(a) < position(b);
-  });
-  const Views culprits = select([&](const RankView& v) {
-    return in_step(v) && answered(v) && late(v) && position(&v) == position(last);
-  });
+  const RankView* last = *std::min_element(
+      known.begin(), known.end(), [&](const RankView* a, const RankView* b) { return position(a) < position(b); });
+  const Views culprits =
+      select([&](const RankView& v) { return in_step(v) && answered(v) && late(v) && position(&v) == position(last); });
   const Views ahead = select([&](const RankView& v) {
     return passed(v, *last) || (in_step(v) && answered(v) && position(&v) > position(last));
   });

@@ -19,7 +19,7 @@ struct Probe {
   Nanos waiting_for{0};        ///< unanswered: since the request was sent
   Nanos age{0};                ///< answered: since the answer was given
   std::uint64_t sequence = 0;  ///< answered: collectives the rank has entered in this group
-  std::string stack;           ///< answered: Python stack of the main thread, innermost call last
+  std::string stack{};         ///< answered: Python stack of the main thread, innermost call last
 };
 
 struct RankView {
@@ -30,9 +30,9 @@ struct RankView {
   bool first_step = false;  ///< its first step in this process or group: slower by nature
   bool waits = false;       ///< in a call of ours that returns when all ranks are there (ready, finished): arrived
   bool exiting = false;     ///< has said goodbye; only stopping and silence are judged
-  std::optional<Nanos> stopped_for;    ///< SIGSTOP and kin: since then
-  std::optional<Nanos> heartbeat_age;  ///< of the native thread; none before its first
-  std::optional<Probe> probe;          ///< the newest probe of this step, if any
+  std::optional<Nanos> stopped_for{};    ///< SIGSTOP and kin: since then
+  std::optional<Nanos> heartbeat_age{};  ///< of the native thread; none before its first
+  std::optional<Probe> probe{};          ///< the newest probe of this step, if any
 };
 
 struct HangVerdict {

@@ -6,8 +6,9 @@ namespace holdfast::telemetry {
 
 const char* mark_name(Mark mark) {
   static constexpr std::array<const char*, kMarks> kNames = {
-      "attached", "loop_begin", "step_begin",    "grads_ready", "collected",      "applied",      "step_end", "phase",
-      "group_begin", "group_made", "restore_begin", "restored",    "snapshot_begin", "snapshot_end", "finished"};
+      "attached",      "loop_begin", "step_begin",     "grads_ready",  "collected",
+      "applied",       "step_end",   "phase",          "group_begin",  "group_made",
+      "restore_begin", "restored",   "snapshot_begin", "snapshot_end", "finished"};
   const auto index = static_cast<std::size_t>(mark);
   return index < kNames.size() ? kNames[index] : "?";
 }

@@ -9,12 +9,12 @@ using world::Nanos;
 
 /// Moments on one steady clock, in the order they should happen.
 struct RecoveryMoments {
-  Nanos began{0};     ///< the fault itself where known, else the culprit's last sign of life
-  Nanos seen{0};      ///< the verdict
-  Nanos fenced{0};    ///< the guilty are dead, the old group is broken
+  Nanos began{0};      ///< the fault itself where known, else the culprit's last sign of life
+  Nanos seen{0};       ///< the verdict
+  Nanos fenced{0};     ///< the guilty are dead, the old group is broken
   Nanos regrouped{0};  ///< the last rank is in the new group
-  Nanos restored{0};  ///< the last rank has its state
-  Nanos stepped{0};   ///< the first step of the new group is complete on all ranks
+  Nanos restored{0};   ///< the last rank has its state
+  Nanos stepped{0};    ///< the first step of the new group is complete on all ranks
 };
 
 /// How long each phase took. They add up to `total`.

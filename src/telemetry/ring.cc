@@ -21,8 +21,8 @@ constexpr std::uint32_t kVersion = 1;
 
 // Byte offsets in the header.
 constexpr std::size_t kMagicAt = 0;
-constexpr std::size_t kShapeAt = 8;     // version | slots << 32
-constexpr std::size_t kNextAt = 64;     // events claimed so far
+constexpr std::size_t kShapeAt = 8;  // version | slots << 32
+constexpr std::size_t kNextAt = 64;  // events claimed so far
 constexpr std::size_t kStatusNextAt = 72;
 constexpr std::size_t kStatusAt = 128;  // four slots
 constexpr Word kStatusSlots = 4;
@@ -123,8 +123,8 @@ void RingWriter::mark(Mark mark, Step step) {
 }
 
 void RingWriter::phase(Phase phase, Step step) {
-  const bool same = phase_.exchange(phase, std::memory_order_relaxed) == phase &&
-                    step_.load(std::memory_order_relaxed) == step;
+  const bool same =
+      phase_.exchange(phase, std::memory_order_relaxed) == phase && step_.load(std::memory_order_relaxed) == step;
   const Event event{now_ns_(), step, epoch_.load(std::memory_order_relaxed), Mark::Phase, phase};
   write(event);
   if (!same) publish_status(event);  // said twice: it still began when it was said first

@@ -20,10 +20,10 @@ struct StepTiming {
 };
 
 struct StragglerPolicy {
-  double slowdown_max = 1.8;   ///< times the step's median; above it the step speaks against the rank
-  std::size_t min_ranks = 3;   ///< fewer can't be told apart
-  std::size_t window = 8;      ///< newest steps looked at
-  std::size_t votes = 6;       ///< steps that must speak against a rank: one slow step convicts nobody
+  double slowdown_max = 1.8;  ///< times the step's median; above it the step speaks against the rank
+  std::size_t min_ranks = 3;  ///< fewer can't be told apart
+  std::size_t window = 8;     ///< newest steps looked at
+  std::size_t votes = 6;      ///< steps that must speak against a rank: one slow step convicts nobody
 };
 
 struct SlowRank {
