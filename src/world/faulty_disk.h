@@ -1,0 +1,37 @@
+// A disk that fails when told to: how scheduled faults are acted out in a real run.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "world/disk.h"
+
+namespace holdfast::world {
+
+/// Passes everything on to `disk`, which outlives this object and its files. May be armed from any thread.
+class FaultyDisk final : public Disk {
+ public:
+  explicit FaultyDisk(Disk& disk) : disk_(disk) {}
+  /// The next `times` files that are created refuse every append: Unavailable, "No space left on device".
+  void arm_full(int times);
+  /// The next append writes half of its bytes; then this process dies of SIGSEGV.
+  void arm_crash();
+
+  Result<std::unique_ptr<WritableFile>> create(const std::string& path) override;
+  Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override { return disk_.open(path); }
+  Status rename(const std::string& from, const std::string& to) override { return disk_.rename(from, to); }
+  Status remove(const std::string& path) override { return disk_.remove(path); }
+  Status make_dirs(const std::string& path) override { return disk_.make_dirs(path); }
+  Status sync_dir(const std::string& path) override { return disk_.sync_dir(path); }
+  Result<std::vector<std::string>> list(const std::string& path) override { return disk_.list(path); }
+  bool exists(const std::string& path) override { return disk_.exists(path); }
+
+ private:
+  class File;
+
+  Disk& disk_;
+  std::atomic<int> full_{0};  // files still to be refused
+  std::atomic<bool> crash_{false};
+};
+
+}  // namespace holdfast::world
