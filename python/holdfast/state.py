@@ -1,0 +1,217 @@
+"""Nested state (what `state_dict()` gives) as a JSON text and named tensors, and back. No pickle: reading runs no code."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+# safetensors' names of the element types
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.complex64: "C64",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+_DTYPE_OF = {name: dtype for dtype, name in _DTYPES.items()}
+_TAG = "$"  # a JSON object with this key is not a dict but something that JSON can't say
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return _DTYPES[dtype]
+
+
+def dtype_of(name: str) -> torch.dtype:
+    return _DTYPE_OF[name]
+
+
+@dataclass
+class Flat:
+    """A state taken apart. The tensors are the live ones, not copies."""
+
+    structure: str
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def clone(self) -> Flat:
+        return Flat(self.structure, {name: tensor.clone() for name, tensor in self.tensors.items()})
+
+
+def flatten(value: Any, name: str = "") -> Flat:
+    """Errors: TypeError, naming the place, for a value that can't be stored."""
+    flat = Flat("")
+    seen: dict[tuple[Any, ...], str] = {}
+    node = _encode(value, name, flat.tensors, seen)
+    flat.structure = json.dumps(node, separators=(",", ":"))
+    return flat
+
+
+def unflatten(flat: Flat) -> Any:
+    """The value again; its tensors are those of `flat`. Errors: ValueError for a structure that isn't ours."""
+    return _decode(json.loads(flat.structure), flat.tensors)
+
+
+def tensor_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in row-major order as a flat tensor of bytes on the CPU; shares memory where it can."""
+    flat = tensor.detach().contiguous().cpu().reshape(-1)
+    return torch.view_as_real(flat).reshape(-1).view(torch.uint8) if flat.is_complex() else flat.view(torch.uint8)
+
+
+def tensor_of(data: torch.Tensor, dtype: str, shape: list[int]) -> torch.Tensor:
+    """A tensor over the bytes `data`, which must be aligned for its elements."""
+    return data.view(dtype_of(dtype)).reshape(shape)
+
+
+def _encode(value: Any, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, torch.Tensor):
+        return {_TAG: "tensor", "name": _keep(value, path, tensors, seen)}
+    if isinstance(value, dict):
+        return _encode_dict(value, path, tensors, seen)
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        ordered = sorted(value) if isinstance(value, set | frozenset) else value
+        items = [_encode(item, f"{path}.{i}", tensors, seen) for i, item in enumerate(ordered)]
+        kind = _sequence_kind(value)
+        return items if kind == "list" else {_TAG: kind, "items": items}
+    if isinstance(value, bytes | bytearray):
+        return {_TAG: "bytes", "base64": base64.b64encode(value).decode()}
+    if isinstance(value, complex):
+        return {_TAG: "complex", "parts": [value.real, value.imag]}
+    if isinstance(value, torch.dtype | torch.device):
+        return {_TAG: type(value).__name__, "name": str(value).removeprefix("torch.")}
+    if type(value).__module__ == "numpy":
+        return _encode_numpy(value, path, tensors)
+    if isinstance(value, bool | int | float | str):  # an enumeration or another subclass: its class would be lost
+        raise TypeError(f"{path or 'state'}: a {type(value).__name__} can't be stored; use a plain {_plain(value)}")
+    raise TypeError(f"{path or 'state'}: a {type(value).__module__}.{type(value).__name__} can't be stored")
+
+
+def _plain(value: Any) -> str:
+    return next(kind.__name__ for kind in (bool, int, float, str) if isinstance(value, kind))
+
+
+def _sequence_kind(value: Any) -> str:
+    for kind in (list, tuple, set, frozenset, deque):
+        if isinstance(value, kind):
+            return kind.__name__
+    raise AssertionError
+
+
+def _encode_dict(
+    value: dict[Any, Any], path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]
+) -> Any:
+    items = [(key, _encode(item, f"{path}.{key}" if path else str(key), tensors, seen)) for key, item in value.items()]
+    kind = next((k.__name__ for k in (Counter, OrderedDict, defaultdict) if isinstance(value, k)), "dict")
+    if kind == "dict" and _TAG not in value and all(type(key) is str for key in value):
+        return dict(items)
+    pairs = [[_encode(key, f"{path} (a key)", {}, {}), item] for key, item in items]
+    if any(isinstance(key, dict) and key.get(_TAG) in ("tensor", "array") for key, _ in pairs):
+        raise TypeError(f"{path or 'state'}: a tensor can't be a key")
+    return {_TAG: "dict" if kind == "defaultdict" else kind, "items": pairs}
+
+
+def _encode_numpy(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
+    import numpy
+
+    if isinstance(value, numpy.generic):
+        return {_TAG: "scalar", "dtype": value.dtype.str, "base64": base64.b64encode(value.tobytes()).decode()}
+    if isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+        data = torch.frombuffer(bytearray(value.tobytes()), dtype=torch.uint8) if value.size else torch.empty(0).byte()
+        name = _unique(path, tensors)
+        tensors[name] = data
+        return {_TAG: "array", "name": name, "dtype": value.dtype.str, "shape": list(value.shape)}
+    raise TypeError(f"{path or 'state'}: a {type(value).__name__} can't be stored")
+
+
+def _keep(
+    tensor: torch.Tensor, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]
+) -> str:
+    """The name under which `tensor` is kept; tied weights are kept once."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.dtype not in _DTYPES:
+        raise TypeError(f"{path or 'state'}: a tensor of {tensor.dtype}, {tensor.layout} can't be stored")
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        raise TypeError(f"{path or 'state'}: a {type(tensor).__name__} can't be stored")
+    key = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
+    if tensor.numel() and key in seen:
+        return seen[key]
+    name = _unique(path, tensors)
+    tensors[name] = tensor.detach()
+    seen[key] = name
+    return name
+
+
+def _unique(path: str, tensors: dict[str, torch.Tensor]) -> str:
+    name, count = path or "tensor", 1
+    while name in tensors:
+        count += 1
+        name = f"{path or 'tensor'}~{count}"
+    return name
+
+
+def _decode(node: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    if isinstance(node, list):
+        return [_decode(item, tensors) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kind = node.get(_TAG)
+    if kind is None:
+        return {key: _decode(item, tensors) for key, item in node.items()}
+    decode = _DECODERS.get(kind)
+    if decode is None:
+        raise ValueError(f"a state structure holds a {kind!r}, which this version does not know")
+    return decode(node, tensors)
+
+
+def _items(node: Any, tensors: dict[str, torch.Tensor]) -> list[Any]:
+    return [_decode(item, tensors) for item in node["items"]]
+
+
+def _pairs(node: Any, tensors: dict[str, torch.Tensor]) -> list[tuple[Any, Any]]:
+    return [(_decode(key, tensors), _decode(item, tensors)) for key, item in node["items"]]
+
+
+def _decode_array(node: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    import numpy
+
+    data = bytes(tensors[node["name"]].cpu().tolist()) if tensors[node["name"]].numel() else b""
+    return numpy.frombuffer(bytearray(data), dtype=node["dtype"]).reshape(node["shape"])
+
+
+def _decode_scalar(node: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    import numpy
+
+    return numpy.frombuffer(base64.b64decode(node["base64"]), dtype=node["dtype"])[0]
+
+
+_DECODERS: dict[str, Any] = {
+    "tensor": lambda node, tensors: tensors[node["name"]],
+    "dict": lambda node, tensors: dict(_pairs(node, tensors)),
+    "Counter": lambda node, tensors: Counter(dict(_pairs(node, tensors))),
+    "OrderedDict": lambda node, tensors: OrderedDict(_pairs(node, tensors)),
+    "tuple": lambda node, tensors: tuple(_items(node, tensors)),
+    "set": lambda node, tensors: set(_items(node, tensors)),
+    "frozenset": lambda node, tensors: frozenset(_items(node, tensors)),
+    "deque": lambda node, tensors: deque(_items(node, tensors)),
+    "bytes": lambda node, tensors: base64.b64decode(node["base64"]),
+    "complex": lambda node, tensors: complex(*node["parts"]),
+    "dtype": lambda node, tensors: getattr(torch, node["name"]),
+    "device": lambda node, tensors: torch.device(node["name"]),
+    "array": _decode_array,
+    "scalar": _decode_scalar,
+}

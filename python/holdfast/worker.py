@@ -1,0 +1,104 @@
+"""Runs a training script as Python itself would, and tells the launcher how it ended.
+
+Forked by the fork server, or started by itself: `python -m holdfast.worker train.py ...` (or `-m module ...`), which is
+how a standby process comes to be where forking can't serve. With HOLDFAST_SPARE=1 it first waits to be given a rank.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import io
+import os
+import runpy
+import sys
+import types
+
+from holdfast import errors, process
+
+_OUR_FILES = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
+
+
+def run(argv: list[str]) -> int:
+    """Runs the script of `argv` and returns the exit code. Raises what Python itself has to end with (SystemExit,
+    KeyboardInterrupt)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # whole lines, at once: the launcher shows them
+    if os.environ.get("HOLDFAST_SPARE") == "1" and not _wait_for_rank():
+        return 0
+    process.set_title(process.worker_title(argv))
+    process.take_children_along()
+    try:
+        if argv[0] == "-m":
+            _run_module(argv[1], argv[2:])
+        else:
+            _run_script(argv[0], argv[1:])
+    except Exception as error:
+        return _failed(error)
+    return 0
+
+
+def _wait_for_rank() -> bool:
+    """Warm and parked until promoted. False: there is no more need of this spare."""
+    from holdfast import joining, random_state, warm_up
+
+    warm_up.first_step()
+    random_state.remember_process_seed()
+    member = joining.new_member()
+    try:
+        place = member.park()
+    except RuntimeError:
+        return False
+    os.environ.pop("HOLDFAST_SPARE", None)
+    os.environ.update(place)
+    joining.keep_member(member)
+    return True
+
+
+def _run_script(path: str, arguments: list[str]) -> None:
+    """As `python path arguments`. A fresh `__main__`, so nothing of ours shows through, and pickling finds it."""
+    with open(path, "rb") as file:
+        source = file.read()
+    code = compile(source, path, "exec", dont_inherit=True)
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    main.__dict__["__builtins__"] = __builtins__
+    main.__dict__["__cached__"] = None
+    sys.modules["__main__"] = main
+    sys.argv[:] = [path, *arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    exec(code, main.__dict__)
+
+
+def _run_module(name: str, arguments: list[str]) -> None:
+    """As `python -m name arguments`."""
+    sys.argv[:] = [name, *arguments]
+    sys.path[0] = os.getcwd()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _failed(error: Exception) -> int:
+    """Shows the error as Python would and tells the launcher; 1, the exit code."""
+    trace = errors.without_our_frames(error, _OUR_FILES)
+    errors.write_error_file(error.with_traceback(trace))
+    sys.excepthook(type(error), error, trace)
+    joining = sys.modules.get("holdfast.joining")
+    if joining is not None:
+        joining.tell_of_error(error)
+    return 1
+
+
+def main() -> int:
+    process.die_with_parent(process.agent_pid())
+    argv = sys.argv[1:]
+    if argv and argv[0] == "--":
+        argv = argv[1:]
+    if not argv or argv == ["-m"]:
+        print("usage: python -m holdfast.worker (SCRIPT | -m MODULE) [ARGUMENT]...", file=sys.stderr)
+        return 2
+    return run(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
