@@ -39,9 +39,9 @@ records = []
 for fault in faults:
     if flaw == "missed" and fault["kind"] == "slow":
         continue
-    injected = dict(kind=fault["kind"], rank=fault["rank"], at_s=1.0)
-    records.append(dict(step=fault["step"], verdict=names[fault["kind"]], culprit=fault.get("ranks", [fault["rank"]]),
-                        detect_s=0.01, next_step_s=0.1, injected=injected))
+    ranks = fault["ranks"] if "ranks" in fault else [fault["rank"]]
+    records.append(dict(step=fault["step"], verdict=names[fault["kind"]], culprit=ranks, detect_s=0.01,
+                        next_step_s=0.1, injected=dict(kind=fault["kind"], rank=ranks[0], at_s=1.0)))
 out, steps = pathlib.Path(words["out"]), int(words["steps"])
 for rank in range(int(words["nproc-per-node"])):
     loss = "0x1p+1" if flaw == "bits" and faults else "0x1p+0"

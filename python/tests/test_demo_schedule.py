@@ -87,7 +87,7 @@ def test_the_plan_uses_the_launchers_words() -> None:
     assert content == {
         "faults": [
             {"kind": "sigkill", "step": 20, "rank": 0},
-            {"kind": "sigkill", "step": 40, "rank": 1, "ranks": [1, 3]},
+            {"kind": "sigkill", "step": 40, "ranks": [1, 3]},
             {"kind": "slow", "step": 60, "rank": 2, "seconds": 1.235},
         ]
     }

@@ -60,8 +60,10 @@ class Fault:
 
     def entry(self) -> dict[str, Any]:
         """This fault as `holdfast run --faults` reads it."""
-        entry: dict[str, Any] = {"kind": self.plan_kind, "step": self.step, "rank": self.ranks[0]}
-        if len(self.ranks) > 1:
+        entry: dict[str, Any] = {"kind": self.plan_kind, "step": self.step}
+        if len(self.ranks) == 1:
+            entry["rank"] = self.ranks[0]
+        else:
             entry["ranks"] = list(self.ranks)
         if self.seconds:
             entry["seconds"] = round(self.seconds, 3)

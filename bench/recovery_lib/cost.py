@@ -1,0 +1,68 @@
+"""Runs the cost trainer under Holdfast and gives microseconds a step."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recovery_lib.launch import Stuck
+from recovery_lib.measure import mean_difference_us, median_difference_us
+from recovery_lib.systems import CKPT_EVERY_STEPS, Setting, environment, holdfast
+
+RANKS = 2  # as many as there are cores: a rank that waits for a core would be measured instead
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Microseconds a step that Holdfast adds, and what the step takes without it."""
+
+    marks_us: float
+    snapshots_us: float
+    step_us: float
+
+    def json(self) -> dict[str, float]:
+        return {"marks_us": self.marks_us, "snapshots_us": self.snapshots_us, "step_us": self.step_us}
+
+
+def _differences(setting: Setting, steps: int, snapshots: bool) -> tuple[list[int], list[int]]:
+    setting.folder.mkdir(parents=True)
+    words = holdfast(setting)
+    script = words.index(setting.script("holdfast_trainer.py"))
+    words[script] = setting.script("cost_trainer.py")
+    if not snapshots:
+        words = [word for word in words if not word.startswith("--ckpt")]
+    words.append(f"--steps={steps}")
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        run = subprocess.run(
+            words,
+            env=environment(setting.root, Path(temporary)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    result = setting.folder / "cost-0.json"
+    if run.returncode != 0 or not result.exists():
+        raise Stuck(f"the cost run ended with code {run.returncode}:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+    times = json.loads(result.read_text())
+    return times["with_ns"], times["without_ns"]
+
+
+def measure_cost(setting: Setting, steps: int) -> Cost:
+    """Marks: the median difference without checkpoints. Snapshots: the mean with one every few steps, less the marks."""
+    bare = replace(setting, case="bare_1mb", ranks=RANKS)
+    with_ns, without_ns = _differences(replace(bare, folder=setting.folder / "marks"), steps, snapshots=False)
+    marks = median_difference_us(with_ns, without_ns)
+    step_us = sorted(without_ns)[len(without_ns) // 2] / 1e3
+    with_ns, without_ns = _differences(replace(bare, folder=setting.folder / "snapshots"), steps, snapshots=True)
+    return Cost(marks, mean_difference_us(with_ns, without_ns) - marks, step_us)
+
+
+def describe(cost: Cost) -> str:
+    return (
+        f"cost a step ({RANKS} ranks, 1 MB of state, {cost.step_us:.0f} us without Holdfast): marks {cost.marks_us:.1f} us,"
+        f" a checkpoint every {CKPT_EVERY_STEPS} steps {cost.snapshots_us:.1f} us more"
+    )

@@ -1,0 +1,85 @@
+"""From step logs to numbers. Pure.
+
+The time of a recovery is from the fault to the first moment at which all ranks have ended a step that they had not all
+ended before the fault: steps computed again from a checkpoint don't count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.demo.steplog import Line
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one system did with one kind of fault."""
+
+    system: str
+    fault: str
+    case: str
+    seconds: tuple[float, ...]
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "system": self.system,
+            "fault": self.fault,
+            "case": self.case,
+            "runs": len(self.seconds),
+            "min_s": min(self.seconds),
+            "median_s": self.median(),
+            "max_s": max(self.seconds),
+        }
+
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def ended_by_all(logs: Mapping[int, Sequence[Line]], before_ns: int | None = None) -> int:
+    """The newest step that every rank has ended (before a moment); -1 for none."""
+    newest = []
+    for lines in logs.values():
+        steps = [line.step for line in lines if before_ns is None or line.at_ns <= before_ns]
+        newest.append(max(steps, default=-1))
+    return min(newest, default=-1)
+
+
+def recovery_s(logs: Mapping[int, Sequence[Line]], fault_ns: int) -> float | None:
+    """Seconds from the fault to the next new step of all ranks; None while there is none."""
+    wanted = ended_by_all(logs, fault_ns) + 1
+    moments = []
+    for lines in logs.values():
+        moment = next((line.at_ns for line in lines if line.step >= wanted), None)
+        if moment is None:
+            return None
+        moments.append(moment)
+    return max(0, max(moments) - fault_ns) / 1e9
+
+
+def restarts_beyond(processes: Mapping[int, int], expected: Mapping[int, int]) -> int:
+    """Processes that were a rank beyond those that had to be; rank -> count."""
+    return sum(max(0, processes[rank] - expected.get(rank, 1)) for rank in processes)
+
+
+def wrong_culprits(records: Sequence[Mapping[str, Any]], victims: Sequence[int], verdicts: Sequence[str]) -> int:
+    """Faults that the report doesn't name as they were, plus records that nobody's fault explains; all in order."""
+    wrong = abs(len(records) - len(victims))
+    for record, victim, verdict in zip(records, victims, verdicts, strict=False):
+        wrong += list(record["culprit"]) != [victim] or record["verdict"] != verdict
+    return wrong
+
+
+def median_difference_us(with_ns: Sequence[int], without_ns: Sequence[int]) -> float:
+    """Median of the paired differences, in microseconds."""
+    pairs = zip(with_ns, without_ns, strict=True)
+    return statistics.median((a - b) / 1e3 for a, b in pairs)
+
+
+def mean_difference_us(with_ns: Sequence[int], without_ns: Sequence[int], cut: float = 0.01) -> float:
+    """Mean of the paired differences without the largest and smallest hundredth (other programs' doing)."""
+    differences = sorted((a - b) / 1e3 for a, b in zip(with_ns, without_ns, strict=True))
+    drop = int(len(differences) * cut)
+    return statistics.fmean(differences[drop : len(differences) - drop])
