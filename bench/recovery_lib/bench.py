@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from recovery_lib.launch import Launch, Stuck
 from recovery_lib.limits import Naming
-from recovery_lib.measure import Row, restarts_beyond, wrong_culprits
+from recovery_lib.measure import Row, detected_s, restarts_beyond, wrong_culprits
 from recovery_lib.systems import SYSTEMS, Setting
 
 VERDICT = {"sigkill": "killed", "sigstop": "stopped", "gil": "gil_held"}
@@ -117,7 +118,7 @@ def run_block(block: Block, setting: Setting, results: Results, say: Callable[[s
                 launch.advance(SETTLE_STEPS, START_LIMIT_S)
             beyond = _beyond(block, launch.processes(), victims)
             if block.system == "holdfast":
-                results.namings.append(_naming(block, launch.report()["faults"], victims, beyond))
+                results.namings.append(_naming(block, launch.report()["faults"], seconds, victims, beyond))
     finally:
         if seconds:
             row = Row(block.system, block.fault, block.label or block.case, tuple(seconds))
@@ -134,13 +135,14 @@ def _beyond(block: Block, processes: dict[int, int], victims: Sequence[int]) -> 
     return restarts_beyond(processes, {rank: 1 + len(victims) for rank in processes})
 
 
-def _naming(block: Block, records: Sequence[dict[str, object]], victims: Sequence[int], beyond: int) -> Naming:
-    detected = [record["detect_s"] for record in records]
+def _naming(
+    block: Block, records: Sequence[dict[str, Any]], seconds: Sequence[float], victims: Sequence[int], beyond: int
+) -> Naming:
     return Naming(
         fault=block.fault,
         case=block.label or block.case,
         struck=len(victims),
         wrong_culprits=wrong_culprits(records, victims, [VERDICT[block.fault]] * len(victims)),
-        detect_s=tuple(float(value) for value in detected if isinstance(value, (int, float)) and value >= 0),
+        detect_s=detected_s(records, seconds),
         second_restarts=beyond,
     )

@@ -35,7 +35,7 @@ def main() -> None:
     for step in run.steps(STEPS):
         with step:
             loss = work.step(int(step), rank, ranks)
-        log.ended(int(step), loss)
+            log.ended(int(step), loss)
 
 
 if __name__ == "__main__":

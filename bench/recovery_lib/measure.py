@@ -72,6 +72,15 @@ def wrong_culprits(records: Sequence[Mapping[str, Any]], victims: Sequence[int],
     return wrong
 
 
+def detected_s(records: Sequence[Mapping[str, Any]], seconds: Sequence[float]) -> tuple[float, ...]:
+    """Seconds from each fault to its verdict: from the fault to the next step, which the logs say, less from the verdict
+    to the next step, which the report says. Empty where records and faults don't match."""
+    if len(records) != len(seconds):
+        return ()
+    after = [record["next_step_s"] for record in records]
+    return tuple(max(0.0, s - float(a)) for s, a in zip(seconds, after, strict=True) if a is not None)
+
+
 def median_difference_us(with_ns: Sequence[int], without_ns: Sequence[int]) -> float:
     """Median of the paired differences, in microseconds."""
     pairs = zip(with_ns, without_ns, strict=True)

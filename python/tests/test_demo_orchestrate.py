@@ -35,13 +35,15 @@ if flaw == "misnamed":
 if flaw == "no_report":
     print("it hurts")
     sys.exit(1)
-records = []
+records, injected = [], []
 for fault in faults:
+    injected.append(dict(kind=fault["kind"], faults=[]))
     if flaw == "missed" and fault["kind"] == "slow":
         continue
+    injected[-1]["faults"] = [len(records)]
     ranks = fault["ranks"] if "ranks" in fault else [fault["rank"]]
     records.append(dict(step=fault["step"], verdict=names[fault["kind"]], culprit=ranks, detect_s=0.01,
-                        next_step_s=0.1, injected=dict(kind=fault["kind"], rank=ranks[0], at_s=1.0)))
+                        next_step_s=0.1))
 out, steps = pathlib.Path(words["out"]), int(words["steps"])
 for rank in range(int(words["nproc-per-node"])):
     loss = "0x1p+1" if flaw == "bits" and faults else "0x1p+0"
@@ -50,7 +52,7 @@ for rank in range(int(words["nproc-per-node"])):
     weights = "b" if flaw == "weights" and faults else "a"
     (out / f"final-{{rank}}.json").write_text(json.dumps(dict(rank=rank, weights=weights * 64)))
 report = dict(exit_code=0, wall_s=4.0, steps=steps, steps_lost=0, steps_redone=0, ettr=0.9,
-              goodput=dict(start=1.0, train=3.0), faults=records)
+              goodput=dict(start=1.0, train=3.0), faults=records, injected=injected)
 pathlib.Path(words["report"]).write_text(json.dumps(report))
 """
 

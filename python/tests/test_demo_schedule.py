@@ -17,33 +17,33 @@ from holdfast.demo.schedule import (
 SEEDS = range(200)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_kind_strikes_once_and_waits_for_the_one_before(seed: int) -> None:
-    faults = schedule(seed, ranks=4, steps=240, step_s=0.08)
-    assert sorted(fault.kind for fault in faults) == sorted(SLOTS)
-    steps = [fault.step for fault in faults]
-    assert steps[0] >= WARM_UP and steps[-1] <= 240 - TAIL
+def test_every_kind_strikes_once_and_waits_for_the_one_before() -> None:
     interval = checkpoint_interval(240)
-    assert min(b - a for a, b in zip(steps, steps[1:], strict=False)) > interval
+    for seed in SEEDS:
+        faults = schedule(seed, ranks=4, steps=240, step_s=0.08)
+        assert sorted(fault.kind for fault in faults) == sorted(SLOTS), seed
+        steps = [fault.step for fault in faults]
+        assert steps[0] >= WARM_UP and steps[-1] <= 240 - TAIL, seed
+        assert min(b - a for a, b in zip(steps, steps[1:], strict=False)) > interval, seed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_flipped_byte_comes_late_in_an_interval_after_two_good_checkpoints(seed: int) -> None:
-    faults = schedule(seed, ranks=4, steps=240, step_s=0.08)
+def test_a_flipped_byte_comes_late_in_an_interval_after_two_good_checkpoints() -> None:
     interval = checkpoint_interval(240)
-    flip = next(fault for fault in faults if fault.kind == "flip_checkpoint")
-    assert flip.step % interval == interval - 2
-    before = [fault for fault in faults if fault.step < flip.step]
-    assert len(before) >= 2
-    assert before[-1].kind not in ("disk_full", "writer_crash")
+    for seed in SEEDS:
+        faults = schedule(seed, ranks=4, steps=240, step_s=0.08)
+        flip = next(fault for fault in faults if fault.kind == "flip_checkpoint")
+        assert flip.step % interval == interval - 2, seed
+        before = [fault for fault in faults if fault.step < flip.step]
+        assert len(before) >= 2, seed
+        assert before[-1].kind not in ("disk_full", "writer_crash"), seed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_victims_are_ranks_of_the_run(seed: int) -> None:
-    for fault in schedule(seed, ranks=3, steps=240, step_s=0.08):
-        assert len(set(fault.ranks)) == len(fault.ranks)
-        assert set(fault.ranks) <= {0, 1, 2}
-        assert len(fault.ranks) == {"two_at_once": 2, "kill_in_recovery": 2, "flip_checkpoint": 3}.get(fault.kind, 1)
+def test_victims_are_ranks_of_the_run() -> None:
+    counts = {"two_at_once": 2, "kill_in_recovery": 2, "flip_checkpoint": 3}
+    for seed in SEEDS:
+        for fault in schedule(seed, ranks=3, steps=240, step_s=0.08):
+            assert set(fault.ranks) <= {0, 1, 2}, seed
+            assert len(set(fault.ranks)) == len(fault.ranks) == counts.get(fault.kind, 1), seed
 
 
 def test_the_same_seed_gives_the_same_schedule_and_another_gives_another() -> None:
@@ -58,13 +58,13 @@ def test_rank_0_is_killed_once_on_purpose_and_the_plain_kill_spares_it() -> None
         assert by_kind["sigkill"].ranks != (0,)
 
 
-def test_a_slow_rank_is_slow_for_less_than_its_slot_takes() -> None:
+def test_a_slow_rank_is_slow_for_less_than_its_slot_takes_at_half_the_speed() -> None:
     for seed in SEEDS:
         faults = schedule(seed, 4, 240, 0.1)
         steps = [fault.step for fault in faults] + [240]
         index = [fault.kind for fault in faults].index("slow")
-        assert faults[index].seconds < (steps[index + 1] - steps[index]) * 0.1 * 1.3
-        assert faults[index].seconds > 1
+        assert faults[index].seconds < (steps[index + 1] - steps[index]) * 0.1 * 2
+        assert faults[index].seconds > 3
 
 
 def test_with_two_ranks_nobody_is_slow_and_never_are_both_killed() -> None:

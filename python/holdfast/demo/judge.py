@@ -59,23 +59,32 @@ class Verdict:
 
 
 def sort_records(
-    faults: Sequence[Fault], records: Sequence[Mapping[str, Any]]
+    faults: Sequence[Fault], report: Mapping[str, Any]
 ) -> tuple[list[list[Mapping[str, Any]]], list[Mapping[str, Any]]]:
     """Each fault's own records, and those that no fault explains.
 
-    The injector says which kind a record belongs to; among faults of that kind it is the last one struck by its step.
+    The report's `injected` lists the plan in its order, each entry with the indices of the records that answer it. The
+    kills that are part of a full restart are that fault's too.
     """
+    records = report["faults"]
     own: list[list[Mapping[str, Any]]] = [[] for _ in faults]
     strange = []
-    for record in records:
-        injected = record.get("injected")
-        same = [i for i, fault in enumerate(faults) if injected and injected["kind"] == fault.plan_kind]
-        struck = [i for i in same if faults[i].step <= record["step"]] or same
-        if struck:
-            own[max(struck, key=lambda i: faults[i].step) if struck is not same else same[0]].append(record)
+    answered = {index: i for i, entry in enumerate(report.get("injected", [])) for index in entry["faults"]}
+    for index, record in enumerate(records):
+        owner = answered.get(index, _restart_behind(record, faults))
+        if owner is not None and owner < len(own):
+            own[owner].append(record)
         else:
             strange.append(record)
     return own, strange
+
+
+def _restart_behind(record: Mapping[str, Any], faults: Sequence[Fault]) -> int | None:
+    """The planned full restart that this kill belongs to."""
+    for index, fault in enumerate(faults):
+        if fault.plan_kind in FULL_RESTART and record["verdict"] == "killed" and 0 <= record["step"] - fault.step <= 1:
+            return index
+    return None
 
 
 def _number(values: Iterable[Any]) -> float | None:
@@ -121,7 +130,7 @@ def redone_limit(faults: Iterable[Fault], interval: int) -> int:
 
 def judge(faults: Sequence[Fault], report: Mapping[str, Any], steps: int, interval: int) -> Verdict:
     """Judges every planned fault; a record that no plan explains is a false alarm and a wrong."""
-    own, strange = sort_records(faults, report["faults"])
+    own, strange = sort_records(faults, report)
     judged = [judge_fault(fault, records) for fault, records in zip(faults, own, strict=True)]
     wrongs = [_what_is_wrong(one) for one in judged if not (one.found and one.named)]
     for record in strange:

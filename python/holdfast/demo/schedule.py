@@ -108,7 +108,8 @@ def schedule(seed: int, ranks: int, steps: int, step_s: float) -> list[Fault]:
         step = int(begin) + chance.randint(0, max(0, int(slot) - interval - 1))
         if kind == "flip_checkpoint":
             step = _late_in_interval(int(begin), interval)
-        seconds = 0.8 * SLOTS[kind] * slot * step_s if kind == "slow" else 0.0
+        # A rank with a tenth of a core makes steps several times longer: this is well over before the slot is.
+        seconds = 1.4 * SLOTS[kind] * slot * step_s if kind == "slow" else 0.0
         faults.append(Fault(kind, step, _victims(chance, kind, ranks), seconds))
         begin += SLOTS[kind] * slot
     return faults

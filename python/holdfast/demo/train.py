@@ -71,10 +71,9 @@ def train(options: argparse.Namespace) -> None:
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             scheduler.step()
-        number = int(step)
-        log.ended(number, loss.item())
-        if rank == 0 and number % 20 == 0:
-            print(f"step {number} loss {loss.item():.3f}", flush=True)
+            log.ended(int(step), loss.item())
+            if rank == 0 and int(step) % 20 == 0:
+                print(f"step {int(step)} loss {loss.item():.3f}", flush=True)
     log.close()
     final = {"rank": rank, "weights": weights_hash(model)}
     Path(options.out, f"final-{rank}.json").write_text(json.dumps(final))
