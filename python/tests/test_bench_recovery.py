@@ -59,7 +59,7 @@ def test_wrong_missing_and_invented_culprits_are_counted() -> None:
 
 
 def test_a_verdict_came_as_long_before_the_next_step_as_the_report_says() -> None:
-    records = [{"next_step_s": 0.25}, {"next_step_s": None}]
+    records: list[dict[str, float | None]] = [{"next_step_s": 0.25}, {"next_step_s": None}]
     assert measure.detected_s(records, [0.5, 0.5]) == (0.25,)
     assert measure.detected_s(records[:1], [0.5, 0.5]) == ()
 
