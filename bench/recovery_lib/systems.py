@@ -70,7 +70,7 @@ def ft_launcher(setting: Setting) -> list[str]:
 
 
 def holdfast(setting: Setting) -> list[str]:
-    words = [os.environ.get("HOLDFAST_BIN") or str(setting.root / "build" / "bin" / "holdfast"), "run"]
+    words = [os.environ.get("HOLDFAST_BINARY") or str(setting.root / "build" / "bin" / "holdfast"), "run"]
     words += ["--standalone", f"--nproc-per-node={setting.ranks}", f"--report={setting.folder / 'report.json'}"]
     words += [f"--ckpt-dir={setting.folder / 'checkpoints'}", f"--ckpt-every-steps={CKPT_EVERY_STEPS}"]
     return [*words, setting.script("holdfast_trainer.py"), *setting.trainer_options()]

@@ -63,7 +63,7 @@ def demo(
     launcher = tmp_path / "launcher"
     launcher.write_text(LAUNCHER.format(python=sys.executable, flaw=flaw))
     launcher.chmod(0o755)
-    monkeypatch.setenv("HOLDFAST_BIN", str(launcher))
+    monkeypatch.setenv("HOLDFAST_BINARY", str(launcher))
     code = main([f"--json={tmp_path / 'out.json'}", f"--keep={tmp_path / 'kept'}", *words])
     path = tmp_path / "out.json"
     return code, json.loads(path.read_text()) if path.exists() else {}
@@ -145,5 +145,5 @@ def test_the_command_line_names_a_plan_only_where_there_is_one(tmp_path: Path) -
 
 
 def test_the_launcher_named_by_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_BIN", "/somewhere/holdfast")
+    monkeypatch.setenv("HOLDFAST_BINARY", "/somewhere/holdfast")
     assert find_launcher() == "/somewhere/holdfast"

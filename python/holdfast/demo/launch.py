@@ -58,8 +58,8 @@ class Outcome:
 
 
 def find_launcher() -> str:
-    """Path of the `holdfast` command: HOLDFAST_BIN, this environment's, the build tree's, or the PATH's."""
-    named = os.environ.get("HOLDFAST_BIN")
+    """Path of the `holdfast` command: HOLDFAST_BINARY, this environment's, the build tree's, or the PATH's."""
+    named = os.environ.get("HOLDFAST_BINARY")
     if named:
         return named
     for place in (Path(sys.prefix, "bin", "holdfast"), Path(sys.prefix).parent / "bin" / "holdfast"):
@@ -67,7 +67,7 @@ def find_launcher() -> str:
             return str(place)
     found = shutil.which("holdfast")
     if not found:
-        raise LaunchFailed("no `holdfast` command found: run `make build`, or set HOLDFAST_BIN to its path")
+        raise LaunchFailed("no `holdfast` command found: run `make build`, or set HOLDFAST_BINARY to its path")
     return found
 
 
