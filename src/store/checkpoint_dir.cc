@@ -71,15 +71,19 @@ Status CheckpointDir::fence(Epoch epoch) {
     TRY(disk_.sync_dir(path_), doing);
     return Ok{};
   }
-  TRY(world::write_file_atomically(disk_, path_ + "/" + fence_name(epoch),
-                                   as_bytes("Checkpoints of epochs before " + std::to_string(epoch) + " are refused.\n")),
+  TRY(world::write_file_atomically(
+          disk_, path_ + "/" + fence_name(epoch),
+          as_bytes("Checkpoints of epochs before " + std::to_string(epoch) + " are refused.\n")),
       doing);
-  // The old one is only clutter now: the highest counts.
-  if (listing.fence) (void)disk_.remove(path_ + "/" + fence_name(*listing.fence));
+  // Older ones are only clutter now: the highest counts.
+  for (const std::string& name : listing.fence_files) (void)disk_.remove(path_ + "/" + name);
   return Ok{};
 }
 
-Result<Epoch> CheckpointDir::highest_epoch() { return TRY(list(), "look for the newest epoch").highest_epoch(); }
+Result<Epoch> CheckpointDir::highest_epoch() {
+  return TRY(list(), "look for the newest epoch")
+  .highest_epoch();
+}
 
 Result<CheckpointSurvey> CheckpointDir::newest() {
   Listing listing = TRY(list(), "find the newest checkpoint");
@@ -103,15 +107,18 @@ Result<std::vector<std::string>> CheckpointDir::remove_partial() {
   std::vector<std::string> removed;
   std::optional<CheckpointId> newest_committed;
   for (const CheckpointId id : listing.ids) {
-    if (TRY(committed(id), doing)) {
+    const Result<bool> is_committed = committed(id);
+    if (!is_committed) continue;
+    if (*is_committed) {
       if (!newest_committed) newest_committed = id;
       continue;
     }
     const bool fenced = listing.fence && id.epoch < *listing.fence;
     const bool overtaken = newest_committed && newest_committed->epoch == id.epoch;
     if (!fenced && !overtaken) continue;
-    TRY(remove_checkpoint(id), doing);
-    removed.push_back(checkpoint_name(id));
+    const Status gone = remove_checkpoint(id);
+    if (!gone && gone.error().code() != Code::Conflict) return Error(gone.error()).in(doing);
+    if (gone) removed.push_back(checkpoint_name(id));
   }
   return removed;
 }
@@ -136,9 +143,10 @@ Result<CheckpointDir::Listing> CheckpointDir::list() {
   for (std::string& name : TRY(std::move(names), "list " + path_)) {
     if (const auto id = parse_checkpoint_name(name)) {
       listing.ids.push_back(*id);
-    } else if (const auto epoch = parse_fence_name(name)) {
-      listing.fence = std::max(listing.fence.value_or(0), *epoch);
-    } else if (!name.starts_with("fence-")) {
+    } else if (name.starts_with("fence-")) {
+      if (const auto epoch = parse_fence_name(name)) listing.fence = std::max(listing.fence.value_or(0), *epoch);
+      listing.fence_files.push_back(std::move(name));
+    } else {
       listing.foreign.push_back(std::move(name));
     }
   }
@@ -150,6 +158,15 @@ Result<CheckpointDir::Listing> CheckpointDir::list() {
 Result<bool> CheckpointDir::committed(CheckpointId id) {
   const std::vector<std::string> names = TRY(disk_.list(checkpoint_path(id)), checkpoint_name(id));
   return std::find(names.begin(), names.end(), kManifestFile) != names.end();
+}
+
+std::vector<CheckpointId> CheckpointDir::all_committed(const Listing& listing) {
+  std::vector<CheckpointId> all;
+  for (const CheckpointId id : listing.ids) {
+    const Result<bool> is_committed = committed(id);
+    if (is_committed && *is_committed) all.push_back(id);
+  }
+  return all;
 }
 
 Result<Manifest> CheckpointDir::verify(CheckpointId id) {
@@ -179,13 +196,11 @@ Result<bool> CheckpointDir::already_committed(CheckpointId id, const std::string
   return true;
 }
 
-/// The newest `keep` that verify stay; whatever is older goes. Newer ones that do not verify stay for people to look at.
+/// The newest `keep` that verify stay; whatever is older goes. Newer ones that do not verify stay for people to look
+/// at.
 Status CheckpointDir::retain() {
   const Listing listing = TRY(list(), "retention");
-  std::vector<CheckpointId> all;
-  for (const CheckpointId id : listing.ids) {
-    if (TRY(committed(id), "retention")) all.push_back(id);
-  }
+  const std::vector<CheckpointId> all = all_committed(listing);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (kept == policy_.keep) {
@@ -206,6 +221,7 @@ Status CheckpointDir::retain() {
     }
     ++kept;
   }
+  TRY(remove_partial(), "retention");
   return Ok{};
 }
 

@@ -22,7 +22,7 @@ struct RetentionPolicy {
 
 /// A checkpoint that was not chosen, and why.
 struct PassedOver {
-  std::string checkpoint;  ///< name of its directory
+  std::string checkpoint;     ///< name of its directory
   Code code = Code::Corrupt;  ///< NotFound: it was never committed; else it is damaged or can't be read
   std::string why;
 };
@@ -56,11 +56,12 @@ class CheckpointDir {
   /// Where the shards of checkpoint `id` are to be written before `commit`.
   std::string checkpoint_path(CheckpointId id) const;
 
-  /// Makes the written shards the newest checkpoint, then removes those that `keep` no longer covers. On Ok it outlives
-  /// a crash; on any error the previous one still loads. The same manifest again is Ok. Blocks for three syncs, and for
-  /// reading one checkpoint back where an older one is to be removed.
-  /// Errors: Conflict (a newer epoch was fenced or has written here, or this checkpoint is committed with other content),
-  /// NotFound or Corrupt (a shard is missing or of another size), BadInput, Unavailable (disk full: worth a retry).
+  /// Makes the written shards the newest checkpoint, then removes those that `keep` no longer covers and what
+  /// `remove_partial` would. On Ok it outlives a crash; on any error the previous one still loads. The same manifest
+  /// again is Ok. Blocks for three syncs, and for reading one checkpoint back where an older one is to be removed.
+  /// Errors: Conflict (a newer epoch was fenced or has written here, or this checkpoint is committed with other
+  /// content), NotFound or Corrupt (a shard is missing or of another size), BadInput, Unavailable (disk full: worth a
+  /// retry).
   Status commit(const Manifest& manifest);
 
   /// From now on, and after any restart, commits of epochs older than `epoch` are refused. Blocks for two syncs.
@@ -75,11 +76,12 @@ class CheckpointDir {
   Result<CheckpointSurvey> newest();
 
   /// Removes what can never be committed any more: without manifest, and of an epoch older than the fence or of an
-  /// older step than one committed by the same epoch. Returns the names removed.
+  /// older step than one committed by the same epoch. Those it can't read or that hold files not ours are left. Returns
+  /// the names removed.
   Result<std::vector<std::string>> remove_partial();
 
-  /// Gives up checkpoint `id` before its commit, freeing its space. Fine where it does not exist. Errors: Conflict (it is
-  /// committed, or holds a file that is not ours).
+  /// Gives up checkpoint `id` before its commit, freeing its space. Fine where it does not exist. Errors: Conflict (it
+  /// is committed, or holds a file that is not ours).
   Status discard(CheckpointId id);
 
   /// Of the last successful commit.
@@ -89,12 +91,14 @@ class CheckpointDir {
   struct Listing {
     std::vector<CheckpointId> ids;  ///< newest first, committed or not
     std::optional<Epoch> fence;
+    std::vector<std::string> fence_files;  ///< the fence, older ones, and what a crash left of them aside
     std::vector<std::string> foreign;
     Epoch highest_epoch() const;
   };
 
   Result<Listing> list();
   Result<bool> committed(CheckpointId id);
+  std::vector<CheckpointId> all_committed(const Listing& listing);
   Result<Manifest> verify(CheckpointId id);
   Status check_shards(const Manifest& manifest, const std::string& dir);
   Result<bool> already_committed(CheckpointId id, const std::string& text);

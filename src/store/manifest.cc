@@ -46,8 +46,8 @@ Status check_shard(const ShardRecord& shard, Rank writer, std::uint32_t writers)
   }
   const std::uint64_t chunks = shard.bytes / shard.chunk_bytes + (shard.bytes % shard.chunk_bytes != 0 ? 1 : 0);
   if (chunks != shard.chunk_crcs.size()) {
-    return body_error(wanted, std::to_string(shard.chunk_crcs.size()) + " checksums for " + std::to_string(chunks) +
-                                  " chunks");
+    return body_error(wanted,
+                      std::to_string(shard.chunk_crcs.size()) + " checksums for " + std::to_string(chunks) + " chunks");
   }
   return Ok{};
 }
@@ -104,8 +104,7 @@ Result<Manifest> body_from_text(std::string_view body) {
   manifest.epoch = TRY(count_field(object, "epoch", UINT64_MAX), "read");
   manifest.world_size = static_cast<std::uint32_t>(TRY(count_field(object, "world_size", UINT32_MAX), "read"));
   manifest.structure = TRY(text_field(object, "structure"), "read");
-  const json* shards =
-      TRY(field(object, "shards", [](const json& v) { return v.is_array(); }, "a list"), "read");
+  const json* shards = TRY(field(object, "shards", [](const json& v) { return v.is_array(); }, "a list"), "read");
   for (const json& shard : *shards) manifest.shards.push_back(TRY(shard_from_json(shard), "read"));
   TRY(check_manifest(manifest), "read");
   return manifest;
@@ -157,9 +156,9 @@ Result<std::string> manifest_to_text(const Manifest& manifest) {
                       {"chunk_bytes", shard.chunk_bytes},
                       {"chunk_crc32c", std::move(sums)}});
   }
-  const ordered_json body = {{"run_id", manifest.run_id},         {"step", manifest.step},
-                             {"epoch", manifest.epoch},           {"world_size", manifest.world_size},
-                             {"structure", manifest.structure},   {"shards", std::move(shards)}};
+  const ordered_json body = {{"run_id", manifest.run_id},       {"step", manifest.step},
+                             {"epoch", manifest.epoch},         {"world_size", manifest.world_size},
+                             {"structure", manifest.structure}, {"shards", std::move(shards)}};
   try {
     std::string text = wrap_manifest_body(body.dump());
     if (text.size() > kManifestBytesMax) return Error(Code::BadInput, "the manifest is larger than 256 MiB");

@@ -23,7 +23,7 @@ struct Manifest {
   Step step = kNoStep;  ///< the state has applied this many steps
   Epoch epoch = 0;      ///< the epoch that wrote it
   std::uint32_t world_size = 0;
-  std::string structure;  ///< JSON text of the binding's own: how the state is put together from its tensors
+  std::string structure;            ///< JSON text of the binding's own: how the state is put together from its tensors
   std::vector<ShardRecord> shards;  ///< by writer: shard-0-of-N, shard-1-of-N, ...
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };

@@ -21,7 +21,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(std::size_t) override {
     if (at_ == At::Start) return enter(At::Top);
-    if (at_ == At::Top && key_ == "__metadata__") return metadata_seen_ ? refuse("__metadata__ twice") : open_metadata();
+    if (at_ == At::Top && key_ == "__metadata__")
+      return metadata_seen_ ? refuse("__metadata__ twice") : open_metadata();
     if (at_ == At::Top) return open_entry();
     return unexpected("an object");
   }
@@ -52,7 +53,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
 
   bool string(string_t& text) override {
     if (at_ == At::Metadata) {
-      if (!header_.metadata.emplace(key_, std::move(text)).second) return refuse("metadata key " + shown(key_) + " twice");
+      if (!header_.metadata.emplace(key_, std::move(text)).second)
+        return refuse("metadata key " + shown(key_) + " twice");
       return true;
     }
     if (at_ == At::Entry && key_ == "dtype") {
@@ -148,7 +150,8 @@ std::string range_text(const TensorInfo& tensor) {
 
 /// What its own numbers say, before any of them is used.
 Status check_tensor(const TensorInfo& tensor, std::uint64_t data_bytes) {
-  if (tensor.begin > tensor.end) return Error(Code::BadInput, "tensor " + range_text(tensor) + " ends before it begins");
+  if (tensor.begin > tensor.end)
+    return Error(Code::BadInput, "tensor " + range_text(tensor) + " ends before it begins");
   if (tensor.end > data_bytes) {
     return Error(Code::BadInput, "tensor " + range_text(tensor) + " lies outside the file, which has " +
                                      std::to_string(data_bytes) + " bytes of data: is it cut off?");

@@ -48,7 +48,8 @@ Result<std::string> header_text(const SafetensorsHeader& header) {
     for (const auto& [key, value] : header.metadata) {
       if (!first) text += ',';
       first = false;
-      text += TRY(quoted(key, "a metadata key"), "write the header") + ':';
+      text += TRY(quoted(key, "a metadata key"), "write the header")
+      +':';
       text += TRY(quoted(value, "the metadata value of " + key), "write the header");
     }
     text += '}';
@@ -78,8 +79,8 @@ Status check_tensors(const std::vector<TensorInfo>& tensors) {
   for (const TensorInfo& tensor : tensors) {
     TRY(check_name(tensor.name), "lay out tensors");
     if (tensor.shape.size() > kDimensionsMax) {
-      return Error(Code::BadInput, "tensor " + tensor.name + " has more than " + std::to_string(kDimensionsMax) +
-                                       " dimensions");
+      return Error(Code::BadInput,
+                   "tensor " + tensor.name + " has more than " + std::to_string(kDimensionsMax) + " dimensions");
     }
     names.push_back(tensor.name);
   }
@@ -105,7 +106,8 @@ Result<SafetensorsHeader> lay_out_tensors(std::vector<TensorInfo> tensors,
     tensor.end = place;
   }
   SafetensorsHeader header{std::move(metadata), std::move(tensors), 0};
-  header.data_begin = sizeof(std::uint64_t) + TRY(header_text(header), "safetensors").size();
+  header.data_begin = sizeof(std::uint64_t) + TRY(header_text(header), "safetensors")
+  .size();
   return header;
 }
 

@@ -39,8 +39,8 @@ struct ShardTensor {
 std::string shard_file_name(Rank writer, std::uint32_t writers);
 
 /// Writes `dir`/shard-W-of-N.safetensors (making `dir`) so that on Ok its bytes outlive a crash: aside, sync, rename,
-/// sync of the directory. On any error nothing is left under the final name, and what was written aside is removed.
-/// Blocks for the writing and two syncs. Errors: BadInput (tensors that do not fit the format), Unavailable (disk full).
+/// sync of the directory. On an error what was written aside is removed, as far as the disk still obeys. Blocks for the
+/// writing and two syncs. Errors: BadInput (tensors that do not fit the format), Unavailable (disk full).
 Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank writer, std::uint32_t writers,
                                 std::span<const ShardTensor> tensors,
                                 const std::map<std::string, std::string>& metadata = {});

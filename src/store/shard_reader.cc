@@ -17,11 +17,12 @@ Error damaged(const std::string& what) {
 /// Opens the shard's file, which has the size its record promises.
 Result<std::unique_ptr<world::ReadableFile>> open_shard(world::Disk& disk, const std::string& path,
                                                         const ShardRecord& record) {
-  const std::uint64_t chunks = record.chunk_bytes == 0 ? 0 : (record.bytes + record.chunk_bytes - 1) / record.chunk_bytes;
+  const std::uint64_t chunks =
+      record.chunk_bytes == 0 ? 0 : (record.bytes + record.chunk_bytes - 1) / record.chunk_bytes;
   if (record.chunk_bytes == 0 || record.chunk_bytes > kChunkBytes || chunks != record.chunk_crcs.size()) {
     return Error(Code::BadInput, "its record names " + std::to_string(record.chunk_crcs.size()) + " chunks of " +
-                                     std::to_string(record.chunk_bytes) + " bytes for " +
-                                     std::to_string(record.bytes) + " bytes");
+                                     std::to_string(record.chunk_bytes) + " bytes for " + std::to_string(record.bytes) +
+                                     " bytes");
   }
   std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
   if (file->size() != record.bytes) {
@@ -46,14 +47,19 @@ std::size_t chunk_size(const ShardRecord& record, std::size_t index) {
   return static_cast<std::size_t>(std::min(record.chunk_bytes, record.bytes - index * record.chunk_bytes));
 }
 
-Result<LoadedShard> read_whole(world::ReadableFile& file, const ShardRecord& record) {
-  // Not yet verified: used only to place the block so that the data buffer is aligned.
+/// Bytes to leave free before the file's content, so that its data buffer is aligned. The length of the header is not
+/// verified at this point: a wrong one only costs the alignment, and is found with its chunk.
+Result<std::size_t> lead_bytes(world::ReadableFile& file, const ShardRecord& record) {
   std::byte first[sizeof(std::uint64_t)] = {};
-  if (record.bytes < sizeof first) return Error(Code::BadInput, "the file has fewer than 8 bytes");
+  if (record.bytes < sizeof first) return std::size_t{0};
   TRY(file.read_at(0, first), "read the header's length");
-  const std::uint64_t data_begin = TRY(safetensors_prefix_bytes(first, record.bytes), "header");
-  const std::size_t lead = static_cast<std::size_t>((kBlockAlignment - data_begin % kBlockAlignment) % kBlockAlignment);
+  const Result<std::uint64_t> data_begin = safetensors_prefix_bytes(first, record.bytes);
+  if (!data_begin) return std::size_t{0};
+  return static_cast<std::size_t>((kBlockAlignment - *data_begin % kBlockAlignment) % kBlockAlignment);
+}
 
+Result<LoadedShard> read_whole(world::ReadableFile& file, const ShardRecord& record) {
+  const std::size_t lead = TRY(lead_bytes(file, record), "place");
   AlignedBytes block(lead + static_cast<std::size_t>(record.bytes));
   const std::span<std::byte> content = block.all().subspan(lead);
   std::size_t place = 0;

@@ -53,7 +53,8 @@ class ChunkedWriter {
 };
 
 /// The tensors of `header` in its order, found again by name.
-Result<std::vector<const ShardTensor*>> in_order(const SafetensorsHeader& header, std::span<const ShardTensor> tensors) {
+Result<std::vector<const ShardTensor*>> in_order(const SafetensorsHeader& header,
+                                                 std::span<const ShardTensor> tensors) {
   std::map<std::string_view, const ShardTensor*> by_name;
   for (const ShardTensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
   std::vector<const ShardTensor*> ordered;
@@ -62,8 +63,8 @@ Result<std::vector<const ShardTensor*>> in_order(const SafetensorsHeader& header
     const ShardTensor* tensor = by_name.at(info.name);
     if (tensor->bytes.size() != info.end - info.begin) {
       return Error(Code::BadInput, "tensor " + info.name + " of shape " + shape_text(info.shape) + " and " +
-                                       info.dtype + " needs " + std::to_string(info.end - info.begin) +
-                                       " bytes, but " + std::to_string(tensor->bytes.size()) + " were given");
+                                       info.dtype + " needs " + std::to_string(info.end - info.begin) + " bytes, but " +
+                                       std::to_string(tensor->bytes.size()) + " were given");
     }
     ordered.push_back(tensor);
   }
@@ -105,14 +106,14 @@ Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank 
   TRY(disk.make_dirs(dir), doing);
   const std::string aside = dir + "/" + file + ".partial";
   Result<ShardRecord> record = write_aside(disk, aside, prefix, ordered);
-  if (!record) {
+  const Status named = record ? disk.rename(aside, dir + "/" + file) : Status(record.error());
+  if (!named) {
     // Best effort: on a full disk the half-written file would take the room that the next try needs.
     (void)disk.remove(aside);
-    return std::move(record).error().in(doing);
+    return Error(named.error()).in(doing);
   }
-  record->file = file;
-  TRY(disk.rename(aside, dir + "/" + file), doing);
   TRY(disk.sync_dir(dir), doing);
+  record->file = file;
   return record;
 }
 
