@@ -7,7 +7,8 @@ rank 0 alone, and would die with it. Holdfast sends them before the optimizer in
 from __future__ import annotations
 
 import torch
-import torch.distributed as dist
+from torch._C._distributed_c10d import _broadcast_coalesced
+from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
 _BUCKET_BYTES = 250 << 20
@@ -31,29 +32,31 @@ def buffer_places(modules: list[torch.nn.Module], persistent: bool) -> list[Buff
 class BufferSync:
     def __init__(self) -> None:
         self._places: list[BufferPlace] = []
-        self._seen = 0
+        self._counted = 0
+        self._done = False
 
     def take_over(self, models: list[DistributedDataParallel]) -> None:
         synced = [model for model in models if model.broadcast_buffers]
         for model in synced:
             model.broadcast_buffers = False
         self._places = buffer_places([model.module for model in synced], persistent=False)
-        self.forget()
+
+    def begin(self) -> None:
+        """A step begins: the buffers are alike."""
+        self._done = False
 
     def run(self) -> None:
-        """A collective of all ranks, where a buffer has changed since the last time."""
-        if self._version() == self._seen:
+        """A collective of all ranks: the first time in a step, and whenever something has changed since."""
+        if not self._places or (self._done and self._count() == self._counted):
             return
         with torch.no_grad():
-            dist._broadcast_coalesced(dist.group.WORLD, self._buffers(), _BUCKET_BYTES, 0)
-        self.forget()
-
-    def forget(self) -> None:
-        """Takes the buffers as they are for alike on all ranks: after a restore they are."""
-        self._seen = self._version()
+            _broadcast_coalesced(c10d._get_default_group(), self._buffers(), _BUCKET_BYTES, 0)
+        self._counted = self._count()
+        self._done = True
 
     def _buffers(self) -> list[torch.Tensor]:
         return [b for b in (part._buffers[name] for part, name in self._places) if b is not None]
 
-    def _version(self) -> int:
+    def _count(self) -> int:
+        """Counts changes (of batch norm, those of its counter: the statistics' own don't show)."""
         return sum(buffer._version for buffer in self._buffers())

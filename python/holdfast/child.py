@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import random
@@ -55,6 +56,7 @@ def run(job: Job) -> int:
     _own_randomness()
     _own_threads()
     gc.enable()
+    atexit.register(gc.unfreeze)  # so that what modules free when an interpreter ends is freed
 
     from holdfast import worker
 

@@ -148,6 +148,7 @@ def main() -> int:
         return 1
     job = serve(sock)
     if job is None:
+        gc.unfreeze()
         return 0
     sock.close()
     return child.run(job)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Reducer, Store
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
@@ -23,7 +24,7 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 _models: list[weakref.ref[DistributedDataParallel]] = []  # in the order of their making, alike on all ranks
 
 
-class EpochStore(dist.Store):
+class EpochStore(Store):
     """torch's view of an epoch's keys, which the coordinator keeps. Nothing of another epoch can be seen."""
 
     def __init__(self, member: Member, epoch: int, timeout: timedelta) -> None:
@@ -72,7 +73,7 @@ def watch_models() -> None:
         _models.append(weakref.ref(self))
 
     DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
-    dist.Reducer._rebuild_buckets = lambda self: False  # type: ignore[method-assign]
+    Reducer._rebuild_buckets = lambda self: False  # type: ignore[method-assign]
 
 
 def models() -> list[DistributedDataParallel]:
@@ -82,7 +83,7 @@ def models() -> list[DistributedDataParallel]:
 def sequence_number() -> int:
     """Collectives begun in the default group."""
     group = dist.group.WORLD
-    return -1 if group is None else int(group._get_sequence_number_for_group())
+    return -1 if group is None else int(group._get_sequence_number_for_group())  # type: ignore[attr-defined]
 
 
 def default_backend() -> str:
@@ -135,4 +136,4 @@ def rebuild(session: Session, epoch: int, step: int) -> None:
     make(session, epoch, min(REBUILD_TIMEOUT, session.timeout), step)
     c10d._set_pg_timeout(session.timeout)
     for model in models():
-        model._update_process_group(c10d._get_default_group())
+        model._update_process_group(c10d._get_default_group())  # type: ignore[no-untyped-call]

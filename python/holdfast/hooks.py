@@ -67,13 +67,13 @@ class Hooks:
         self._last = None
         for parameter in self._tracked.parameters():
             if parameter.requires_grad and parameter.is_leaf:
-                self._handles.append(parameter.register_post_accumulate_grad_hook(self._note))
+                self._handles.append(_on_gradient(parameter, self._note))
 
     def _keep_last(self) -> None:
         assert self._last is not None
         self._remove()
         self._learning = False
-        self._handles = [self._last.register_post_accumulate_grad_hook(self._ready)]
+        self._handles = [_on_gradient(self._last, self._ready)]
         self._last = None
 
     def _remove(self) -> None:
@@ -102,3 +102,8 @@ class Hooks:
         self.gradients_pending = False
         if self._step is not None:
             self._member.mark(marks.APPLIED, self._step)
+
+
+def _on_gradient(parameter: torch.Tensor, hook: Callable[[torch.Tensor], None]) -> RemovableHandle:
+    handle: RemovableHandle = parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
+    return handle

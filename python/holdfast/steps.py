@@ -78,6 +78,7 @@ class Loop:
             self._member.phase(marks.COMPILE, number)
         random_state.seed_all(self._session.streams.step(number))
         self._hooks.begin(number)
+        self._sync.begin()
         fault = self._member.fault(number)
         if fault:
             self._act(fault)
@@ -152,7 +153,6 @@ class Loop:
         self._member.phase(marks.RECOVER, max(applied, 0))
         self.applied = recovery.rejoin(self._session, applied)
         self._broken = False
-        self._sync.forget()
         self._commit()
 
     def _boundary(self, number: int) -> None:

@@ -26,7 +26,7 @@ def listen(host: str) -> socket.socket:
 def main() -> int:
     process.die_with_parent(process.agent_pid())
     process.set_title("holdfast store")
-    from torch.distributed import TCPStore
+    from torch._C._distributed_c10d import TCPStore
 
     host = os.environ.get("HOLDFAST_STORE_HOST", "127.0.0.1")
     sock = listen(host)

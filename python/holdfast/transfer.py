@@ -47,7 +47,7 @@ def send(flat: state.Flat, target: int) -> None:
     """Blocks until it is on its way. Errors: as torch's where the group breaks."""
     packed = pack(flat)
     dist.send(_on_wire(torch.tensor([packed.numel()])), target)
-    for chunk in packed.split(_CHUNK_BYTES):
+    for chunk in torch.split(packed, _CHUNK_BYTES):
         dist.send(_on_wire(chunk), target)
 
 
@@ -56,7 +56,7 @@ def receive(source: int) -> state.Flat:
     size = _on_wire(torch.zeros(1, dtype=torch.int64))
     dist.recv(size, source)
     packed = torch.empty(int(size.item()), dtype=torch.uint8)
-    for chunk in packed.split(_CHUNK_BYTES):
+    for chunk in torch.split(packed, _CHUNK_BYTES):
         part = _on_wire(chunk)
         dist.recv(part, source)
         if part is not chunk:

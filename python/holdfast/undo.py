@@ -80,40 +80,77 @@ class Undo:
 
 
 class _Buffers:
-    """The buffers that belong to the state; only those that changed since the last time are copied."""
+    """The buffers that belong to the state; those that don't change are copied once.
+
+    A change shows in a tensor's version, but not always: batch norm's kernel writes its statistics without a word. So
+    one changed buffer speaks for all of its module, and the first boundaries compare the values themselves.
+    """
+
+    _COMPARED_BOUNDARIES = 3
 
     def __init__(self, tracked: Tracked) -> None:
-        self._places = buffer_places(tracked.modules(), persistent=True)
-        self._saved: list[torch.Tensor | None] = [None] * len(self._places)
-        self._versions: list[tuple[int, int]] = [(0, -1)] * len(self._places)
+        by_module: dict[int, tuple[torch.nn.Module, list[str]]] = {}
+        for module, name in buffer_places(tracked.modules(), persistent=True):
+            by_module.setdefault(id(module), (module, []))[1].append(name)
+        self._modules = [_ModuleBuffers(module, names) for module, names in by_module.values()]
+        self._boundaries = 0
 
     def save(self) -> None:
-        targets, sources = [], []
-        for i, (part, name) in enumerate(self._places):
-            now = part._buffers[name]
-            if now is None or self._versions[i] == (id(now), now._version):
-                continue
-            self._versions[i] = (id(now), now._version)
-            saved = self._saved[i]
-            if saved is None or saved.shape != now.shape or saved.dtype != now.dtype:
-                self._saved[i] = now.detach().clone()
-            else:
-                targets.append(saved)
-                sources.append(now.detach())
+        targets: list[torch.Tensor] = []
+        sources: list[torch.Tensor] = []
+        for module in self._modules:
+            if module.changed(compare=self._boundaries < self._COMPARED_BOUNDARIES):
+                module.save(targets, sources)
+        self._boundaries += 1
         if targets:
             torch._foreach_copy_(targets, sources)
 
     def restore(self) -> None:
-        with torch.no_grad():
-            for i, (part, name) in enumerate(self._places):
-                now, saved = part._buffers[name], self._saved[i]
-                if now is None or saved is None or self._versions[i] == (id(now), now._version):
-                    continue
-                if now.shape == saved.shape and now.dtype == saved.dtype:
-                    now.copy_(saved)
-                else:
-                    part._buffers[name] = now = saved.clone()
-                self._versions[i] = (id(now), now._version)
+        for module in self._modules:
+            module.restore()
+
+
+class _ModuleBuffers:
+    def __init__(self, module: torch.nn.Module, names: list[str]) -> None:
+        self._module = module
+        self._names = names
+        self._saved: dict[str, torch.Tensor] = {}
+        self._versions: list[tuple[int, int]] = []
+        self._changes_silently = False
+
+    def _now(self) -> list[torch.Tensor]:
+        buffers = self._module._buffers
+        return [b for b in (buffers[name] for name in self._names) if b is not None]
+
+    def changed(self, compare: bool) -> bool:
+        now = self._now()
+        if self._changes_silently or self._versions != [(id(b), b._version) for b in now]:
+            return True
+        if compare and any(not torch.equal(self._saved[n], b) for n, b in zip(self._names, now, strict=True)):
+            self._changes_silently = True
+        return self._changes_silently
+
+    def save(self, targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
+        """Copies what has to be made anew; appends the rest for one call that copies all."""
+        now = self._now()
+        self._versions = [(id(b), b._version) for b in now]
+        for name, buffer in zip(self._names, now, strict=True):
+            saved = self._saved.get(name)
+            if saved is None or saved.shape != buffer.shape or saved.dtype != buffer.dtype:
+                self._saved[name] = buffer.detach().clone()
+            else:
+                targets.append(saved)
+                sources.append(buffer.detach())
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        for name, saved in self._saved.items():
+            now = self._module._buffers[name]
+            if now is not None and now.shape == saved.shape and now.dtype == saved.dtype:
+                now.copy_(saved)
+            else:
+                self._module._buffers[name] = saved.clone()
+        self._versions = [(id(b), b._version) for b in self._now()]
 
 
 def _alike(one: Flat, other: Flat) -> bool:

@@ -12,7 +12,7 @@ def first_step() -> None:
     from holdfast import group
 
     if torch.cuda.is_available():
-        torch.cuda.init()  # the device context is what a standby process is for; not run on a GPU yet
+        torch.cuda.init()  # type: ignore[no-untyped-call]  # the device context is what a standby process is for; not run on a GPU yet
         torch.zeros(1, device="cuda")
     with torch.random.fork_rng(devices=[]):
         group.make_placeholder(0, 2)
@@ -22,6 +22,6 @@ def first_step() -> None:
         for _ in range(2):
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(model(torch.zeros(4, 8)), torch.zeros(4, dtype=torch.long))
-            loss.backward()
+            torch.autograd.backward(loss)
             optimizer.step()
         dist.destroy_process_group()
