@@ -63,7 +63,7 @@ def torchrun(setting: Setting) -> list[str]:
 
 def ft_launcher(setting: Setting) -> list[str]:
     """Heartbeats may be 10 s apart, and are looked at every second instead of every five: the peer at its quickest."""
-    words = [str(peer_environment(setting.root) / "bin" / "ft_launcher"), *_elastic(setting)]
+    words = [str(ft_launcher_path(setting.root)), *_elastic(setting)]
     words += ["--ft-rank-heartbeat-timeout=10", "--ft-initial-rank-heartbeat-timeout=120"]
     words += ["--ft-workload-check-interval=1", "--ft-enable-nic-monitor=False"]
     return [*words, *_peer_trainer(setting), "--heartbeats"]
@@ -83,15 +83,17 @@ COMMANDS: dict[str, Callable[[Setting], list[str]]] = {
 }
 
 
-def peer_environment(root: Path) -> Path:
-    return root / "build" / "bench-venv"
+def ft_launcher_path(root: Path) -> Path:
+    """In this Python's environment (`make bench` puts it there), else in the benchmark's own."""
+    beside = Path(sys.executable).parent / "ft_launcher"
+    return beside if beside.exists() else root / "build" / "bench-venv" / "bin" / "ft_launcher"
 
 
 def install_ft_launcher(root: Path, say: Callable[[str], None]) -> None:
     """Makes build/bench-venv: ft_launcher beside the packages of this Python, so that torch is there once."""
-    place = peer_environment(root)
+    place = ft_launcher_path(root).parent.parent
     done = place / "installed"
-    if done.exists() and done.read_text() == NVRX:
+    if place == Path(sys.executable).parent.parent or (done.exists() and done.read_text() == NVRX):
         return
     say(f"installing {NVRX} into {place} (about 10 MB, once)")
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
