@@ -113,6 +113,7 @@ void Coordinator::handle(Nanos now, WorkerId worker, const Finished& finished) {
   slot->since = now;
   if (!all(Place::Finished)) return;
   enter(Mode::After);
+  stop_code_.reset();  // the work was done before the stop came into force
   for (Slot& each : slots_) {
     each.place = Place::After;
     actions_.push_back(SendTo{each.worker, Release{}});

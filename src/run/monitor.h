@@ -33,6 +33,8 @@ class Monitor {
   void on_probe_reply(WorkerId worker, const ProbeReply& reply);
   /// All ranks go on at `step` in a new group.
   void regrouped(Step step);
+  /// The newest step that every rank has completed; kNoStep before the first.
+  Step all_done() const { return all_done_; }
   /// How long a step may last before a rank that holds others up is condemned.
   world::Nanos train_deadline() const { return deadlines_.deadline(telemetry::Phase::Train); }
 

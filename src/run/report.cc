@@ -18,12 +18,13 @@ json seconds_between(Nanos from, const std::optional<Nanos>& to) {
   return seconds(std::max(*to - from, Nanos{0}));
 }
 
-bool culprits_answer(const Fault& fault, const PlannedFault& plan) {
-  if (plan.kind == PlannedKind::FlipCheckpoint) return fault.kind == FaultKind::CkptDamaged;
-  if (plan.kind == PlannedKind::DiskFull) return fault.kind == FaultKind::CkptFailed;
-  return std::any_of(fault.culprits.begin(), fault.culprits.end(), [&](Rank rank) {
-    return std::find(plan.ranks.begin(), plan.ranks.end(), rank) != plan.ranks.end();
-  });
+// The first fault seen after `began` for which `answers` holds.
+template <typename Answers>
+std::optional<std::size_t> first_fault(const RunRecord& record, Nanos began, Answers answers) {
+  for (std::size_t index = 0; index < record.faults.size(); ++index) {
+    if (record.faults[index].seen_at >= began && answers(record.faults[index])) return index;
+  }
+  return std::nullopt;
 }
 
 json fault_json(const Fault& fault, Nanos run_began, std::optional<Nanos> began_at) {
@@ -52,16 +53,22 @@ json fault_json(const Fault& fault, Nanos run_began, std::optional<Nanos> began_
           {"phases", phases}};
 }
 
-json injected_json(const RunRecord& record, std::size_t index, std::optional<std::size_t> answer) {
+json injected_json(const RunRecord& record, std::size_t index) {
   const Injected& each = record.injected[index];
-  json out = {{"kind", planned_word(each.plan.kind)},
+  const std::vector<std::size_t> answers = answering_faults(record, index);
+  const FaultKind expected = expected_kind(each.plan.kind);
+  const bool named = !answers.empty() && std::all_of(answers.begin(), answers.end(), [&](std::size_t answer) {
+    return record.faults[answer].kind == expected;
+  });
+  return {{"kind", planned_word(each.plan.kind)},
               {"ranks", each.plan.ranks},
               {"step", each.plan.step},
               {"fired", each.fired},
               {"at_s", each.began_at ? json(seconds(*each.began_at - record.began_at)) : json(nullptr)},
-              {"expected", fault_word(expected_kind(each.plan.kind))},
-              {"fault", answer ? json(record.faults[*answer].id) : json(nullptr)}};
-  return out;
+              {"expected", fault_word(expected)},
+              {"found", !answers.empty()},
+              {"named", named},
+              {"faults", answers}};
 }
 
 }  // namespace
@@ -81,14 +88,23 @@ FaultKind expected_kind(PlannedKind kind) {
   return FaultKind::Killed;
 }
 
-std::optional<std::size_t> answering_fault(const RunRecord& record, std::size_t index) {
+std::vector<std::size_t> answering_faults(const RunRecord& record, std::size_t index) {
   const Injected& injected = record.injected[index];
-  if (!injected.began_at) return std::nullopt;
-  for (std::size_t each = 0; each < record.faults.size(); ++each) {
-    const Fault& fault = record.faults[each];
-    if (fault.seen_at >= *injected.began_at && culprits_answer(fault, injected.plan)) return each;
+  if (!injected.began_at) return {};
+  const FaultKind expected = expected_kind(injected.plan.kind);
+  if (injected.plan.kind == PlannedKind::FlipCheckpoint) {
+    const auto damaged = first_fault(record, *injected.began_at, [&](const Fault& fault) { return fault.kind == expected; });
+    return damaged ? std::vector<std::size_t>{*damaged} : std::vector<std::size_t>{};
   }
-  return std::nullopt;
+  std::vector<std::size_t> answers;
+  for (Rank rank : injected.plan.ranks) {
+    const auto answer = first_fault(record, *injected.began_at, [&](const Fault& fault) {
+      return std::find(fault.culprits.begin(), fault.culprits.end(), rank) != fault.culprits.end();
+    });
+    if (!answer) return {};
+    if (std::find(answers.begin(), answers.end(), *answer) == answers.end()) answers.push_back(*answer);
+  }
+  return answers;
 }
 
 std::string report_json(const RunRecord& record) {
@@ -99,9 +115,8 @@ std::string report_json(const RunRecord& record) {
   std::map<std::size_t, Nanos> began;
   json injected = json::array();
   for (std::size_t index = 0; index < record.injected.size(); ++index) {
-    const auto answer = answering_fault(record, index);
-    if (answer) began.emplace(*answer, *record.injected[index].began_at);
-    injected.push_back(injected_json(record, index, answer));
+    for (std::size_t answer : answering_faults(record, index)) began.emplace(answer, *record.injected[index].began_at);
+    injected.push_back(injected_json(record, index));
   }
   json faults = json::array();
   for (std::size_t index = 0; index < record.faults.size(); ++index) {

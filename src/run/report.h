@@ -33,8 +33,9 @@ struct RunRecord {
   std::vector<PassedOverCheckpoint> passed_over;
 };
 
-/// The fault that answers planned fault `index`, by time, ranks and kind; none where it was missed.
-std::optional<std::size_t> answering_fault(const RunRecord& record, std::size_t index);
+/// The faults that answer planned fault `index`, one for each of its ranks, by time: indices into `faults`. Empty where a
+/// rank of it was missed.
+std::vector<std::size_t> answering_faults(const RunRecord& record, std::size_t index);
 /// What a planned fault should be called.
 FaultKind expected_kind(PlannedKind kind);
 

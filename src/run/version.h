@@ -3,6 +3,6 @@
 
 namespace holdfast::run {
 
-constexpr const char* kVersion = "0.1.0";
+constexpr const char* kVersion = HOLDFAST_VERSION;  // from CMakeLists.txt
 
 }  // namespace holdfast::run

@@ -1,0 +1,199 @@
+// The module holdfast._core: converts, frees the GIL, translates errors; nothing else.
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "run/version.h"
+#include "seat.h"
+#include "store/checkpoint.h"
+
+namespace py = pybind11;
+
+namespace holdfast::python {
+namespace {
+
+template <typename T>
+T or_raise(Result<T> result) {
+  if (result) return *std::move(result);
+  throw std::runtime_error(result.error().message());
+}
+
+/// Runs `call` without the GIL.
+template <typename Call>
+auto unlocked(Call call) {
+  const py::gil_scoped_release released;
+  return call();
+}
+
+class PyMember {
+ public:
+  PyMember() {
+    auto seat = unlocked([this] { return Seat::take([this](std::uint64_t probe) { answer(probe); }); });
+    seat_ = or_raise(std::move(seat));
+  }
+  ~PyMember() { close(); }
+
+  void close() {
+    unlocked([this] { seat_.reset(); });
+  }
+
+  std::map<std::string, std::string> park() {
+    return or_raise(unlocked([this] { return member().park(); })).env;
+  }
+
+  py::dict attach() {
+    const run::Assign assign = or_raise(unlocked([this] { return member().attach(); }));
+    epoch_ = assign.epoch;
+    py::dict place;
+    place["rank"] = assign.rank;
+    place["local_rank"] = assign.local_rank;
+    place["world_size"] = assign.world_size;
+    place["epoch"] = assign.epoch;
+    place["replacement"] = assign.replacement;
+    place["run_id"] = assign.run_id;
+    place["seed_hint"] = assign.seed;
+    place["checkpoint_every_steps"] = assign.ckpt_every_steps;
+    place["checkpoint_every_s"] = 0.0;  // the agent keeps the time, and asks at a boundary
+    return place;
+  }
+
+  py::dict ready(Step applied) {
+    const run::Regroup regroup = or_raise(unlocked([&] { return member().ready(applied); }));
+    epoch_ = regroup.epoch;
+    py::dict plan;
+    plan["epoch"] = regroup.epoch;
+    plan["step"] = regroup.step;
+    plan["copies"] = regroup.copies;
+    plan["checkpoint"] = regroup.checkpoint;
+    return plan;
+  }
+
+  bool group_error(Epoch epoch, const std::string& text) {
+    return or_raise(unlocked([&] { return member().group_error(epoch, text); }));
+  }
+  bool finished(Step step) {
+    return or_raise(unlocked([&] { return member().finished(epoch_, step); }));
+  }
+  int boundary(Step step) {
+    return or_raise(unlocked([&] { return member().boundary(step); }));
+  }
+
+  run::KvReply kv(Epoch epoch, run::KvOp op, std::vector<std::string> keys, std::string value = "",
+                  std::int64_t number = 0, double timeout_s = 0) {
+    run::KvRequest request{.id = 0, .epoch = epoch, .op = op, .keys = std::move(keys), .value = std::move(value),
+                           .number = number, .timeout_ms = static_cast<std::int64_t>(timeout_s * 1000)};
+    const std::string key = request.keys.empty() ? "" : request.keys.front();
+    run::KvReply reply = or_raise(unlocked([&] { return member().kv(std::move(request)); }));
+    if (reply.status == run::KvStatus::Closed) {
+      throw std::runtime_error("store of epoch " + std::to_string(epoch) + " is closed");
+    }
+    if (reply.status == run::KvStatus::TimedOut) throw std::runtime_error("store: key " + key + " did not come in time");
+    if (reply.status == run::KvStatus::Missing) throw std::runtime_error("store: no key " + key);
+    return reply;
+  }
+
+  bool save(Step step, const std::string& structure, const py::list& tensors) {
+    std::vector<run::SaveTensor> shares;
+    std::vector<py::buffer_info> held;
+    held.reserve(tensors.size());
+    for (const py::handle& each : tensors) {
+      const auto tensor = py::cast<py::tuple>(each);
+      const py::buffer_info& info = held.emplace_back(py::cast<py::buffer>(tensor[3]).request());
+      const auto size = static_cast<std::size_t>(info.size * info.itemsize);
+      shares.push_back({.name = py::cast<std::string>(tensor[0]),
+                        .dtype = py::cast<std::string>(tensor[1]),
+                        .shape = py::cast<std::vector<std::uint64_t>>(tensor[2]),
+                        .bytes = BytesView(static_cast<const std::byte*>(info.ptr), size)});
+    }
+    return unlocked([&] { return member().save(step, structure, shares); });
+  }
+
+  void set_probe(py::function probe) { probe_ = std::move(probe); }
+  run::Member& member() {
+    if (!seat_) throw std::runtime_error("this member is closed");
+    return seat_->member();
+  }
+
+ private:
+  // On the prober's thread.
+  void answer(std::uint64_t probe) {
+    const py::gil_scoped_acquire locked;
+    std::int64_t sequence = -1;
+    std::string stack;
+    try {
+      if (probe_) std::tie(sequence, stack) = py::cast<std::tuple<std::int64_t, std::string>>(probe_());
+    } catch (const std::exception& error) {
+      stack = error.what();
+    }
+    if (seat_) seat_->member().probe_reply(probe, sequence, stack);
+  }
+
+  std::unique_ptr<Seat> seat_;
+  py::function probe_;
+  Epoch epoch_ = 0;
+};
+
+py::tuple load_checkpoint(const std::string& directory) {
+  auto loaded = unlocked([&] {
+    const auto world = world::make_real_world();
+    return store::load_checkpoint(world->disk(), directory);
+  });
+  const store::LoadedCheckpoint checkpoint = or_raise(std::move(loaded));
+  py::dict tensors;
+  for (const store::LoadedTensor& tensor : checkpoint.tensors()) {
+    const py::bytearray bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    tensors[py::str(tensor.name)] = py::make_tuple(tensor.dtype, tensor.shape, bytes);
+  }
+  return py::make_tuple(checkpoint.structure(), tensors);
+}
+
+// Plays a native library that hangs with the interpreter lock held: a scheduled fault.
+[[noreturn]] void spin() {
+  for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
+}
+
+}  // namespace
+}  // namespace holdfast::python
+
+PYBIND11_MODULE(_core, module) {
+  using namespace holdfast;
+  using holdfast::python::PyMember;
+  module.doc() = "The core of Holdfast. See _core.pyi.";
+  module.attr("version") = run::kVersion;
+  module.def("load_checkpoint", &python::load_checkpoint);
+  py::class_<PyMember>(module, "Member")
+      .def(py::init<>())
+      .def("close", &PyMember::close)
+      .def("park", &PyMember::park)
+      .def("attach", &PyMember::attach)
+      .def("ready", &PyMember::ready)
+      .def("group_error", &PyMember::group_error)
+      .def("finished", &PyMember::finished)
+      .def("boundary", &PyMember::boundary)
+      .def("save", &PyMember::save)
+      .def("set_probe", &PyMember::set_probe)
+      .def("spin", [](PyMember&) { python::spin(); })
+      .def("mark", [](PyMember& self, int mark, Step step) { self.member().mark(static_cast<telemetry::Mark>(mark), step); })
+      .def("phase", [](PyMember& self, int phase, Step step) { self.member().phase(static_cast<telemetry::Phase>(phase), step); })
+      .def("broken", [](PyMember& self, Epoch epoch) { return self.member().broken(epoch); })
+      .def("fault", [](PyMember& self, Step step) { return self.member().fault(step); })
+      .def("restored", [](PyMember& self, Epoch epoch, Step step) { self.member().restored(epoch, step); })
+      .def("drain", [](PyMember& self) { python::unlocked([&] { self.member().drain(); }); })
+      .def("group_begin", [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_begin(epoch); }); })
+      .def("group_made", [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_made(epoch); }); })
+      .def("kv_set", [](PyMember& self, Epoch epoch, std::string key, const py::bytes& value) {
+        self.kv(epoch, run::KvOp::Set, {std::move(key)}, std::string(value));
+      })
+      .def("kv_get", [](PyMember& self, Epoch epoch, std::string key, double timeout_s) {
+        return py::bytes(self.kv(epoch, run::KvOp::Get, {std::move(key)}, "", 0, timeout_s).value);
+      })
+      .def("kv_add", [](PyMember& self, Epoch epoch, std::string key, std::int64_t value) {
+        return self.kv(epoch, run::KvOp::Add, {std::move(key)}, "", value).number;
+      })
+      .def("kv_check", [](PyMember& self, Epoch epoch, std::vector<std::string> keys) {
+        return self.kv(epoch, run::KvOp::Check, std::move(keys)).number != 0;
+      })
+      .def("kv_delete", [](PyMember& self, Epoch epoch, std::string key) {
+        return self.kv(epoch, run::KvOp::Delete, {std::move(key)}).number != 0;
+      });
+}
