@@ -25,9 +25,7 @@ demo: build
 test:
 	@tools/test
 
-bench:
-	@tools/setup bench
-	@tools/build
+bench: build
 	@bench/recovery $(ARGS)
 
 fuzz:
