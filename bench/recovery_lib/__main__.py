@@ -83,8 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     todo = blocks(options.full, options.ranks, systems, options.cases.split(","), options.faults.split(","))
     say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; logs in {folder}")
     until = began + (BUDGET_FULL_S if options.full else BUDGET_S)
-    holdfast_first = [block for block in todo if block.system == "holdfast"]
-    say(f"{len(todo)} blocks, {len(holdfast_first)} of them Holdfast's; about {sum(b.guess_s() for b in todo) / 60:.0f} min")
+    say(f"{len(todo)} blocks, about {sum(block.guess_s() for block in todo) / 60:.0f} minutes")
     results = run_blocks(todo, options.root, folder, until, say)
     cost = cost_of(options, folder, results)
     checks = promises(results, cost, options.ranks)

@@ -52,7 +52,7 @@ def _differences(setting: Setting, steps: int, snapshots: bool) -> tuple[list[in
 
 
 def measure_cost(setting: Setting, steps: int) -> Cost:
-    """Marks: the median difference without checkpoints. Snapshots: the mean with one every few steps, less the marks."""
+    """Marks: median difference without checkpoints. Snapshots: mean with one every few steps, less the marks."""
     bare = replace(setting, case="bare_1mb", ranks=RANKS)
     with_ns, without_ns = _differences(replace(bare, folder=setting.folder / "marks"), steps, snapshots=False)
     marks = median_difference_us(with_ns, without_ns)
@@ -63,6 +63,6 @@ def measure_cost(setting: Setting, steps: int) -> Cost:
 
 def describe(cost: Cost) -> str:
     return (
-        f"cost a step ({RANKS} ranks, 1 MB of state, {cost.step_us:.0f} us without Holdfast): marks {cost.marks_us:.1f} us,"
-        f" a checkpoint every {CKPT_EVERY_STEPS} steps {cost.snapshots_us:.1f} us more"
+        f"cost a step ({RANKS} ranks, 1 MB of state, {cost.step_us:.0f} us without Holdfast):"
+        f" marks {cost.marks_us:.1f} us, a checkpoint every {CKPT_EVERY_STEPS} steps {cost.snapshots_us:.1f} us more"
     )

@@ -49,7 +49,9 @@ class Launch:
     def __enter__(self) -> Launch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.end()
 
     def poll(self) -> None:

@@ -73,8 +73,8 @@ def wrong_culprits(records: Sequence[Mapping[str, Any]], victims: Sequence[int],
 
 
 def detected_s(records: Sequence[Mapping[str, Any]], seconds: Sequence[float]) -> tuple[float, ...]:
-    """Seconds from each fault to its verdict: from the fault to the next step, which the logs say, less from the verdict
-    to the next step, which the report says. Empty where records and faults don't match."""
+    """Seconds from each fault to its verdict: those to the next step, which the logs say, less those from the verdict
+    to it, which the report says. Empty where records and faults don't match."""
     if len(records) != len(seconds):
         return ()
     after = [record["next_step_s"] for record in records]

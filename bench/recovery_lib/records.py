@@ -1,4 +1,4 @@
-"""What trainers leave for the benchmark besides their step log: every process that was a rank, and when a fault began."""
+"""What trainers leave for the benchmark besides step logs: every process that was a rank, when a fault began."""
 
 from __future__ import annotations
 

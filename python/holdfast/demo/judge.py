@@ -94,7 +94,7 @@ def _number(values: Iterable[Any]) -> float | None:
 
 
 def judge_fault(fault: Fault, records: Sequence[Mapping[str, Any]]) -> Judged:
-    """`records` are those that belong to `fault`; it is named when every verdict is right and exactly its ranks are blamed.
+    """Named means: every verdict of the fault's own `records` is right, and exactly its ranks are blamed.
 
     A flipped byte is named by the checkpoint that did not verify; the kills that force the restart are part of it.
     """

@@ -1,4 +1,4 @@
-"""Runs the training script under `holdfast run` in a folder of its own, showing how far it is, and reads what it left."""
+"""Runs the training script under `holdfast run` in a folder of its own, and reads what it left there."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def all_wrongs(job: Job, fault_free: Outcome, faulted: Outcome, verdict: Verdict
     differing = steps_differing(faulted.logs, fault_free.logs)
     if differing:
         rank, step = min(differing, key=lambda pair: pair[1])
-        wrongs.append(f"{len(differing)} losses differ from the fault-free run's, the first at step {step} on rank {rank}")
+        where = f"the first at step {step} on rank {rank}"
+        wrongs.append(f"{len(differing)} losses differ from the fault-free run's, {where}")
     if not faulted.weights() or faulted.weights() != fault_free.weights():
         wrongs.append("the final weights are not those of the fault-free run")
     return wrongs

@@ -1,4 +1,4 @@
-"""What each rank did and when: a line a step, `step monotonic_ns loss`, so that others can check the launcher's word."""
+"""What each rank did and when, a line a step: `step monotonic_ns loss`. The launcher's word is checked by it."""
 
 from __future__ import annotations
 
