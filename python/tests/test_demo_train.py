@@ -16,6 +16,7 @@ from holdfast.demo.model import Decoder, DecoderConfig, RMSNorm, rotary_table, r
 from holdfast.demo.steplog import read_logs
 
 SMALL = DecoderConfig(layers=1, width=32, heads=2, hidden=48, dropout=0.0)
+torch.set_num_threads(1)  # as the launcher has it: on a busy machine more of them wait for each other
 TEXT = bytes(range(32, 127)) * 60
 
 
