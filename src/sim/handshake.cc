@@ -23,7 +23,7 @@ bool numeric(const std::string& host) {
 bool any_host(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 Error refused(const Address& to) {
-  return {Code::Unavailable, "connect to " + to.host + ":" + std::to_string(to.port) + ": Connection refused"};
+  return {Code::Unavailable, "connect to " + to.text() + ": Connection refused"};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Result<ListeningPtr> Network::listen(ProcessRecord& process, const Address& at, 
     got.port = static_cast<std::uint16_t>(kFirstFreePort + random_.below(kFreePorts));
   }
   if (taken(got.port)) {
-    return Error(Code::Unavailable, "listen on " + at.host + ":" + std::to_string(at.port) + ": Address already in use");
+    return Error(Code::Unavailable, "listen on " + at.text() + ": Address already in use");
   }
   listening_.push_back(std::make_shared<Listening>(
       Listening{.process = &process, .at = got, .secret = secret, .on_peer = std::move(on_peer), .open = true}));
@@ -94,7 +94,7 @@ void Network::connect(ProcessRecord& process, const Address& to, const std::stri
     const ConnectDone give_up = std::exchange(attempt->done, nullptr);
     if (give_up == nullptr) return;
     give_up(Error(Code::Unavailable,
-                  "connect to " + attempt->to.host + ":" + std::to_string(attempt->to.port) + ": no answer in time"));
+                  "connect to " + attempt->to.text() + ": timed out"));
   });
   const Node* node = node_at(process, to.host);
   if (node == nullptr) return;
@@ -132,8 +132,7 @@ void Network::shake_hands(const std::shared_ptr<Attempt>& attempt, const Listeni
   if (!listening->open) return answer(attempt, answered, refused(attempt->to));
   if (listening->secret != attempt->secret) {
     return answer(attempt, answered,
-                  Error(Code::Denied, "connect to " + attempt->to.host + ":" + std::to_string(attempt->to.port) +
-                                          ": the peer does not know our secret"));
+                  Error(Code::Denied, "connect to " + attempt->to.text() + ": the peer does not know our secret"));
   }
   auto link = std::make_shared<Link>();
   link->ends[0].process = &client;

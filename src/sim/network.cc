@@ -9,6 +9,10 @@
 
 namespace holdfast::sim {
 
+namespace {
+Packet end_packet(const std::string& why) { return {.message = {}, .number = 0, .end = true, .why = why}; }
+}  // namespace
+
 Network::Network(Cluster& cluster, SimRandom random) : cluster_(cluster), random_(random) {}
 
 Network::NodePair Network::pair_of(const Node& a, const Node& b) { return std::minmax(a.number(), b.number()); }
@@ -26,15 +30,13 @@ Nanos Network::delay(const Node& a, const Node& b) {
 void Network::send(const LinkPtr& link, int from, BytesView message) {
   LinkEnd& to = link->ends[1 - from];
   if (to.bytes_under_way + message.size() > world::kSendQueueBytesMax) {
-    Schedule& schedule = cluster_.schedule();
-    schedule.at(schedule.now(), link->ends[from].process->owner,
-                [this, link, from] { end_arrived(link, from, "the send queue is full: the peer does not read"); });
+    arrive_later(link, from, Nanos{}, "it takes no data: queue full");
     abandon_direction(link, from);
     return;
   }
   if (cluster_.traced()) {
-    cluster_.trace(link->ends[from].process,
-                   "sends " + std::to_string(message.size()) + " bytes to " + std::to_string(to.process->pid));
+    const std::string what = describe ? describe(message) : std::to_string(message.size()) + " bytes";
+    cluster_.trace(link->ends[from].process, "sends to " + std::to_string(to.process->pid) + ": " + what);
   }
   if (random_.chance(cluster_.policy.net.cut)) return break_link(link, "connection reset");
   to.bytes_under_way += message.size();
@@ -68,16 +70,22 @@ void Network::schedule_arrival(const LinkPtr& link, int to, Packet packet, Nanos
 
 void Network::arrive(const LinkPtr& link, int to, const Packet& packet) {
   LinkEnd& end = link->ends[to];
+  if (!end.open) return;
+  // As with a socket that nobody reads, not even the end shows before there is a callback for what came first.
+  if (end.unread.empty() && deliverable(end, packet)) return deliver(link, to, packet);
+  end.unread.push_back(packet);
+}
+
+bool Network::deliverable(const LinkEnd& end, const Packet& packet) {
+  return end.message_fn != nullptr && (!packet.end || end.close_fn != nullptr);
+}
+
+void Network::deliver(const LinkPtr& link, int to, const Packet& packet) {
+  LinkEnd& end = link->ends[to];
   if (packet.end) return end_arrived(link, to, packet.why);
-  if (packet.number > end.arrived) {
-    end.arrived = packet.number;
-  }
+  end.arrived = std::max(end.arrived, packet.number);
   end.bytes_under_way -= std::min(end.bytes_under_way, packet.message.size());
-  if (!end.open || packet.number > end.lost_after) return;
-  if (end.message_fn == nullptr) {
-    end.unread.push_back(packet);
-    return;
-  }
+  if (packet.number > end.lost_after) return;
   std::uint64_t fact = packet.number;
   for (std::size_t i = 0; i < std::min<std::size_t>(packet.message.size(), 64); ++i) {
     fact = fact * 131 + std::to_integer<std::uint64_t>(packet.message[i]);
@@ -89,20 +97,17 @@ void Network::arrive(const LinkPtr& link, int to, const Packet& packet) {
 
 void Network::end_arrived(const LinkPtr& link, int side, const std::string& why) {
   LinkEnd& end = link->ends[side];
-  if (!end.open) return;
-  if (end.close_fn == nullptr) {
-    end.unread.push_back({.message = {}, .number = 0, .end = true, .why = why});
-    return;
-  }
-  cluster_.trace(end.process, "connection closed: " + why);
+  if (cluster_.traced()) cluster_.trace(end.process, "connection closed: " + why);
   end.open = false;
   const auto kept_while_running = std::move(end.close_fn);
   forget_callbacks(end);
   // The peer's side, where it does not know yet.
-  if (link->ends[1 - side].open && end.process->alive) {
-    transmit(link, 1 - side, {.message = {}, .number = 0, .end = true, .why = "closed by the peer"});
-  }
+  if (link->ends[1 - side].open) transmit(link, 1 - side, end_packet("the peer hung up"));
   (*kept_while_running)(why);
+}
+
+void Network::arrive_later(const LinkPtr& link, int side, Nanos after, const std::string& why) {
+  schedule_arrival(link, side, end_packet(why), cluster_.schedule().now() + after);
 }
 
 void Network::forget_callbacks(LinkEnd& end) {
@@ -118,7 +123,12 @@ void Network::callbacks_set(const LinkPtr& link, int side) {
   if (link->ends[side].unread.empty()) return;
   Schedule& schedule = cluster_.schedule();
   schedule.at(schedule.now(), link->ends[side].process->owner, [this, link, side] {
-    for (Packet& packet : std::exchange(link->ends[side].unread, {})) arrive(link, side, packet);
+    LinkEnd& end = link->ends[side];
+    while (end.open && !end.unread.empty() && deliverable(end, end.unread.front())) {
+      const Packet packet = std::move(end.unread.front());
+      end.unread.pop_front();
+      deliver(link, side, packet);
+    }
   });
 }
 
@@ -126,7 +136,7 @@ void Network::close(const LinkPtr& link, int side) {
   LinkEnd& end = link->ends[side];
   if (!end.open) return;
   end.open = false;
-  transmit(link, 1 - side, {.message = {}, .number = 0, .end = true, .why = "closed by the peer"});
+  transmit(link, 1 - side, end_packet("the peer hung up"));
   forget_callbacks(end);
 }
 
@@ -145,10 +155,7 @@ void Network::abandon(const LinkPtr& link, int side) {
 void Network::break_link(const LinkPtr& link, const std::string& why) {
   for (int side = 0; side < 2; ++side) {
     abandon_direction(link, side);
-    Schedule& schedule = cluster_.schedule();
-    LinkEnd& end = link->ends[side];
-    schedule.at(schedule.now() + delay(*link->ends[1 - side].process->node, *end.process->node), end.process->owner,
-                [this, link, side, why] { end_arrived(link, side, why); });
+    arrive_later(link, side, delay(*link->ends[1 - side].process->node, *link->ends[side].process->node), why);
   }
 }
 
@@ -174,9 +181,7 @@ void Network::process_vanished(ProcessRecord& process) {
       abandon_direction(link, side);
       end.open = false;
       forget_callbacks(end);
-      Schedule& schedule = cluster_.schedule();
-      schedule.at(schedule.now() + cluster_.policy.net.silence, link->ends[1 - side].process->owner,
-                  [this, link, other = 1 - side] { end_arrived(link, other, "the peer is silent"); });
+      arrive_later(link, 1 - side, cluster_.policy.net.silence, "the peer is silent");
     }
   }
 }

@@ -75,10 +75,12 @@ class Network {
   void send(const LinkPtr& link, int from, BytesView message);
   /// What was sent still arrives.
   void close(const LinkPtr& link, int side);
-  /// The process died or dropped its connection: the last messages may not have left it.
+  /// The process died: its last messages may not have left it.
   void abandon(const LinkPtr& link, int side);
   /// Runs callbacks for what arrived before they were set.
   void callbacks_set(const LinkPtr& link, int side);
+  /// Tells of messages in traces.
+  std::function<std::string(BytesView)> describe;
 
   /// No message passes between the two until `heal`; what was sent waits. Connections break after NetPolicy::silence.
   void partition(const Node& a, const Node& b);
@@ -104,7 +106,11 @@ class Network {
   void transmit(const LinkPtr& link, int to, Packet packet);
   void schedule_arrival(const LinkPtr& link, int to, Packet packet, Nanos when);
   void arrive(const LinkPtr& link, int to, const Packet& packet);
+  static bool deliverable(const LinkEnd& end, const Packet& packet);
+  void deliver(const LinkPtr& link, int to, const Packet& packet);
   void end_arrived(const LinkPtr& link, int side, const std::string& why);
+  /// This side finds the connection ended.
+  void arrive_later(const LinkPtr& link, int side, Nanos after, const std::string& why);
   static void forget_callbacks(LinkEnd& end);
   void abandon_direction(const LinkPtr& link, int from);
   void break_link(const LinkPtr& link, const std::string& why);

@@ -56,7 +56,7 @@ void Network::watch_silence() {
     link->cut_off_since = now;
     for (int side = 0; side < 2; ++side) {
       schedule.at(now + cluster_.policy.net.silence, link->ends[side].process->owner, [this, link, side, now] {
-        if (link->cut_off_since == now) end_arrived(link, side, "the peer is silent");
+        if (link->cut_off_since == now) arrive_later(link, side, Nanos{}, "the peer is silent");
       });
     }
   }

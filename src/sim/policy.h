@@ -40,8 +40,9 @@ struct NetPolicy {
   double reorder = 0;               ///< that a message is overtaken by later ones
   Delay reorder_by{0us, 5ms};       ///< how much longer such a message (or second copy) takes
   double cut = 0;                   ///< that sending a message breaks its connection
-  /// A peer that is cut off or whose machine has crashed is given up after this.
-  Nanos silence = 15s;
+  /// A peer that is cut off or whose machine has crashed is given up after this: TCP's own patience, far longer than
+  /// a heartbeat's.
+  Nanos silence = 15min;
 };
 
 struct ProcessPolicy {

@@ -34,6 +34,15 @@ ProcessTable::~ProcessTable() = default;
 
 void ProcessTable::add_program(const std::string& name, ActorFactory factory) { programs_[name] = std::move(factory); }
 
+const ActorFactory* ProcessTable::program(const std::vector<std::string>& argv) const {
+  auto found = programs_.end();
+  for (std::size_t i = 0; i + 1 < argv.size() && found == programs_.end(); ++i) {
+    if (argv[i] == "-m") found = programs_.find("-m " + argv[i + 1]);
+  }
+  if (found == programs_.end() && !argv.empty()) found = programs_.find(argv[0]);
+  return found == programs_.end() ? nullptr : &found->second;
+}
+
 ProcessRecord& ProcessTable::add(Node& node, ProcessRecord* parent, SpawnSpec spec, pid_t group) {
   auto process = std::make_unique<ProcessRecord>();
   process->pid = kFirstPid + static_cast<pid_t>(processes_.size());
@@ -42,6 +51,7 @@ ProcessRecord& ProcessTable::add(Node& node, ProcessRecord* parent, SpawnSpec sp
   process->owner = cluster_.schedule().add_owner();
   process->parent = parent;
   process->spawner = parent;
+  process->origin = parent;
   process->spec = std::move(spec);
   processes_.push_back(std::move(process));
   return *processes_.back();
@@ -50,10 +60,10 @@ ProcessRecord& ProcessTable::add(Node& node, ProcessRecord* parent, SpawnSpec sp
 void ProcessTable::start(ProcessRecord& process, Nanos delay) {
   process.own_world = std::make_unique<SimWorld>(cluster_, process);
   process.world = process.own_world.get();
-  const auto program = programs_.find(process.spec.argv.at(0));
-  CHECK(program != programs_.end());
+  const ActorFactory* factory = program(process.spec.argv);
+  CHECK(factory != nullptr);
   Schedule& schedule = cluster_.schedule();
-  schedule.at(schedule.now() + delay, process.owner, [this, &process, factory = &program->second] {
+  schedule.at(schedule.now() + delay, process.owner, [this, &process, factory] {
     cluster_.trace(&process, "starts " + process.spec.argv[0]);
     auto actor = (*factory)(*process.world, process.spec);
     process.actor = std::move(actor);
@@ -193,10 +203,7 @@ void ProcessTable::end(ProcessRecord& process, ExitStatus status) {
   cluster_.schedule().fold(static_cast<std::uint64_t>(process.pid) << 16 ^ static_cast<std::uint64_t>(status.signal));
   mark_dead(process, status);
   cluster_.network().process_gone(process);
-  notify(process, [&process, status](ProcessEvents& events) {
-    process.noticed = true;
-    if (events.on_exit) events.on_exit(status);
-  });
+  notify_end(process);
   for (const auto& tell : std::exchange(process.on_end, {})) tell();
   leave_children(process);
 }
@@ -219,21 +226,47 @@ void ProcessTable::vanish(Node& node) {
 }
 
 void ProcessTable::notify(ProcessRecord& process, std::function<void(ProcessEvents&)> tell) {
+  after_notices(process, [&process, tell = std::move(tell)] {
+    const auto kept_while_running = process.events;
+    if (kept_while_running != nullptr) tell(*kept_while_running);
+  });
+}
+
+void ProcessTable::notify_end(ProcessRecord& process) {
+  after_notices(process, [this, &process] {
+    process.noticed = true;
+    const auto last = std::exchange(process.events, nullptr);
+    if (last != nullptr && last->on_exit) last->on_exit(process.status);
+    reap(process);
+  });
+}
+
+void ProcessTable::after_notices(ProcessRecord& process, std::function<void()> fn) {
   if (process.spawner == nullptr) return;
-  if (!process.announced) return process.unannounced.push_back(std::move(tell));
+  if (!process.announced) return process.unannounced.push_back(std::move(fn));
   Schedule& schedule = cluster_.schedule();
   const Nanos when = schedule.now() + random_.draw(cluster_.policy.process.notice);
   process.last_notice = std::max(process.last_notice, when);
-  schedule.at(process.last_notice, process.spawner->owner, [&process, tell = std::move(tell)] {
-    const auto events = process.events;
-    if (events != nullptr) tell(*events);
-  });
+  schedule.at(process.last_notice, process.spawner->owner, std::move(fn));
+}
+
+void ProcessTable::reap(ProcessRecord& process) {
+  process.reaped = true;
+  const ProcessRecord* reaper = process.spawner;
+  if (!reaper->alive || !reaper->subreaper) return;
+  // As the real world does: what the dead child has left behind comes to its reaper, and is ended.
+  for (ProcessRecord* orphan : children(*reaper)) {
+    if (orphan->spawner == reaper && orphan->announced) continue;
+    const ProcessRecord* from = orphan->origin;
+    while (from != nullptr && from != &process) from = from->origin;
+    if (from != nullptr) signal(*orphan, SIGKILL);
+  }
 }
 
 void ProcessTable::announce(ProcessRecord& process, ProcessEvents events) {
   process.announced = true;
   process.events = std::make_shared<ProcessEvents>(std::move(events));
-  for (auto& tell : std::exchange(process.unannounced, {})) notify(process, std::move(tell));
+  for (auto& notice : std::exchange(process.unannounced, {})) after_notices(process, std::move(notice));
 }
 
 void ProcessTable::bury() {

@@ -37,13 +37,14 @@ struct ProcessRecord {
   Node* node = nullptr;
   Owner owner = kNobody;
   ProcessRecord* parent = nullptr;  ///< changes when the parent dies; null: nobody's (init's)
-  ProcessRecord* spawner = nullptr;
+  ProcessRecord* spawner = nullptr;  ///< who holds the handle and hears of it
+  ProcessRecord* origin = nullptr;   ///< whom it was forked from: the spawner, or the fork server
   SpawnSpec spec;
   Pages ring;
   /// Shared with the notice being delivered: its callback may destroy the handle, which resets this.
   std::shared_ptr<ProcessEvents> events;
   bool announced = true;  ///< false: forked for a spawner that has not been told yet
-  std::vector<std::function<void(ProcessEvents&)>> unannounced;  ///< what it shall hear once it has been
+  std::vector<std::function<void()>> unannounced;  ///< what it shall hear once it has been
   std::unique_ptr<SimWorld> own_world;  ///< null for the one of a SimWorld(seed)
   SimWorld* world = nullptr;
   std::unique_ptr<Actor> actor;
@@ -53,6 +54,7 @@ struct ProcessRecord {
 
   bool alive = true;
   bool noticed = false;  ///< the spawner has been told of the end
+  bool reaped = false;   ///< and has dealt with it: its group can't be signalled any more
   bool subreaper = false;
   bool kill_pending = false;
   unsigned holds = 0;
@@ -71,11 +73,12 @@ class ProcessTable {
   ~ProcessTable();
 
   void add_program(const std::string& name, ActorFactory factory);
-  bool has_program(const std::string& name) const { return programs_.contains(name); }
+  /// What `argv` runs: the program named "-m MODULE" where it has these words, else the one named argv[0].
+  const ActorFactory* program(const std::vector<std::string>& argv) const;
 
   /// A process that does nothing yet. `group` 0: a group of its own.
   ProcessRecord& add(Node& node, ProcessRecord* parent, SpawnSpec spec, pid_t group = 0);
-  /// Runs the program `spec.argv[0]` in it after `delay`.
+  /// Runs the program of `spec.argv` in it after `delay`. CHECKs that there is one.
   void start(ProcessRecord& process, Nanos delay);
   /// A main process comes back after a crash, empty.
   void revive(ProcessRecord& process);
@@ -108,6 +111,10 @@ class ProcessTable {
  private:
   void kill(ProcessRecord& process);
   void leave_children(ProcessRecord& process);
+  void notify_end(ProcessRecord& process);
+  /// On the spawner's loop, after all that it was told before.
+  void after_notices(ProcessRecord& process, std::function<void()> fn);
+  void reap(ProcessRecord& process);
   void run_handler(ProcessRecord& process, int number);
 
   Cluster& cluster_;  ///< owns this

@@ -43,11 +43,9 @@ TimerId Schedule::at(Nanos when, Owner owner, std::function<void()> fn) {
   slots_[slot].owner = owner;
   slots_[slot].used = true;
   const TimerId id = make_id(slot, slots_[slot].generation);
-  enqueue(std::max(when, now_), id);
+  queue_.push({std::max(when, now_), order_++, id});
   return id;
 }
-
-void Schedule::enqueue(Nanos when, TimerId id) { queue_.push({when, order_++, id}); }
 
 Schedule::Slot* Schedule::find(TimerId id) {
   const std::size_t slot = slot_of(id);
@@ -77,7 +75,7 @@ void Schedule::hold(Owner owner) {
 void Schedule::release(Owner owner) {
   if (owners_.at(owner).gate != Gate::Held) return;
   owners_[owner].gate = Gate::Open;
-  for (const TimerId id : std::exchange(owners_[owner].waiting, {})) enqueue(now_, id);
+  for (const Due& due : std::exchange(owners_[owner].waiting, {})) queue_.push(due);  // each in its old place
 }
 
 void Schedule::silence(Owner owner) {
@@ -111,7 +109,7 @@ bool Schedule::run_next(Nanos limit) {
     OwnerState& owner = owners_[slot->owner];
     if (owner.gate == Gate::Gone) continue;
     if (owner.gate == Gate::Held) {
-      owner.waiting.push_back(due.id);
+      owner.waiting.push_back(due);
       continue;
     }
     now_ = std::max(now_, due.when);

@@ -63,12 +63,11 @@ class Schedule {
   enum class Gate : std::uint8_t { Open, Held, Gone };
   struct OwnerState {
     Gate gate = Gate::Open;
-    std::vector<TimerId> waiting;
+    std::vector<Due> waiting;
   };
 
   Slot* find(TimerId id);
   std::function<void()> take(Slot& slot);
-  void enqueue(Nanos when, TimerId id);
 
   Nanos now_;
   std::uint64_t order_ = 0;

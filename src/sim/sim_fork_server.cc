@@ -1,5 +1,6 @@
 #include "sim/sim_fork_server.h"
 
+#include <csignal>
 #include <utility>
 
 namespace holdfast::sim {
@@ -29,6 +30,10 @@ SimForkServer::SimForkServer(Cluster& cluster, ProcessRecord& owner, ProcessReco
 
 SimForkServer::~SimForkServer() {
   shared_->gone = true;
+  // The server reads that nobody is there any more.
+  cluster_.schedule().at(cluster_.now(), server_.owner, [&cluster = cluster_, &server = server_] {
+    cluster.processes().end(server, {.code = 0, .signal = 0});
+  });
   // Destroyed after the map is empty: the callbacks may own things of the world.
   const auto waiting = std::exchange(shared_->waiting, {});
 }
@@ -81,12 +86,13 @@ void SimForkServer::fork_child(Cluster& cluster, ProcessRecord& owner, ProcessRe
   std::string why;
   if (table.random().chance(cluster.policy.process.fork_fails)) {
     why = "fork: Resource temporarily unavailable";
-  } else if (spec.argv.empty() || !table.has_program(spec.argv[0])) {
+  } else if (table.program(spec.argv) == nullptr) {
     why = "no such script";
   } else {
     child = &table.add(*owner.node, &owner, spec);
     child->ring = request->second.ring;
     child->announced = false;
+    child->origin = &server;
     table.start(*child, Nanos{});
   }
   const Nanos sent = cluster.now() + table.random().draw(cluster.policy.process.fork_answer);
@@ -100,7 +106,10 @@ void SimForkServer::answer(Cluster& cluster, ProcessRecord& owner, const SharedP
   const Nanos heard = cluster.now() + cluster.processes().random().draw(cluster.policy.process.notice);
   cluster.schedule().at(heard, owner.owner, [&cluster, shared, id, child, why] {
     const auto request = shared->waiting.find(id);
-    if (request == shared->waiting.end()) return;
+    if (request == shared->waiting.end()) {
+      if (child != nullptr) cluster.processes().signal_group(child->group, SIGKILL);  // nobody waits for it any more
+      return;
+    }
     if (child == nullptr) return finish(cluster, shared, id, Error(Code::Unavailable, why));
     cluster.processes().announce(*child, std::move(request->second.events));
     finish(cluster, shared, id, std::unique_ptr<world::Process>(std::make_unique<SimChild>(cluster, *child)));

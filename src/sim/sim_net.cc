@@ -10,7 +10,7 @@ class SimConnection final : public Connection {
  public:
   SimConnection(Cluster& cluster, LinkPtr link, int side)
       : cluster_(cluster), link_(std::move(link)), side_(side) {}
-  ~SimConnection() override { cluster_.network().abandon(link_, side_); }
+  ~SimConnection() override { SimConnection::close(); }
 
   void send(BytesView message) override {
     CHECK(message.size() <= world::kMessageBytesMax);

@@ -15,11 +15,12 @@ void SimChild::signal(int number) {
 }
 
 void SimChild::signal_group(int number) {
-  if (child_.spawner->alive) cluster_.processes().signal_group(child_.group, number);
+  // Until it is reaped, dead or alive, it keeps the group's number from being anyone else's.
+  if (child_.spawner->alive && !child_.reaped) cluster_.processes().signal_group(child_.group, number);
 }
 
 Result<std::pair<Nanos, char>> SimChild::usage() {
-  if (child_.noticed) return Error(Code::NotFound, "process " + std::to_string(child_.pid) + " has ended");
+  if (child_.reaped) return Error(Code::NotFound, "usage of process " + std::to_string(child_.pid) + ": it is gone");
   Nanos cpu = child_.cpu;
   char state = 'S';
   if (!child_.alive) {
@@ -39,7 +40,7 @@ Result<std::unique_ptr<world::Process>> SimProcesses::spawn(const SpawnSpec& spe
   ProcessTable& table = cluster_.processes();
   if (!table.enter(process_)) return gone();
   const std::string name = spec.argv.empty() ? "" : spec.argv[0];
-  if (!table.has_program(name)) return Error(Code::NotFound, "spawn " + name + ": No such file or directory");
+  if (table.program(spec.argv) == nullptr) return Error(Code::NotFound, "spawn " + name + ": No such file or directory");
   if (table.random().chance(cluster_.policy.process.spawn_fails)) {
     return Error(Code::Unavailable, "spawn " + name + ": Resource temporarily unavailable");
   }
@@ -54,6 +55,7 @@ Result<std::unique_ptr<world::ForkServer>> SimProcesses::spawn_fork_server(
     const SpawnSpec& spec, ProcessEvents events, std::function<void(Result<int> threads)> on_ready) {
   ProcessTable& table = cluster_.processes();
   if (!table.enter(process_)) return gone();
+  if (!process_.subreaper) return Error(Code::Internal, "spawn a fork server: this process is no child subreaper");
   ProcessRecord& server = table.add(*process_.node, &process_, spec);
   server.events = std::make_shared<ProcessEvents>(std::move(events));
   return std::unique_ptr<world::ForkServer>(
@@ -75,7 +77,7 @@ std::vector<pid_t> SimProcesses::kill_all(Nanos /*patience*/) {
     for (ProcessRecord* child : cluster_.processes().children(process_)) {
       if (!child->kill_pending) {
         found = true;
-        cluster_.processes().signal(*child, SIGKILL);
+        cluster_.processes().signal_group(child->group, SIGKILL);
       }
       if (child->alive) unkillable.push_back(child->pid);
     }

@@ -104,7 +104,7 @@ void SimWorld::exit(int code) { cluster_.processes().end(process_, {.code = code
 
 pid_t SimWorld::fork_helper(const std::vector<std::string>& argv) {
   ProcessTable& table = cluster_.processes();
-  CHECK(!argv.empty() && table.has_program(argv[0]));
+  CHECK(!argv.empty() && table.program(argv) != nullptr);
   if (!table.enter(process_)) return -1;
   SpawnSpec spec;
   spec.argv = argv;
