@@ -11,8 +11,8 @@ namespace holdfast::sim {
 class SimWorld;
 
 /// Made when its process starts, in which it sets up timers, listeners, connections and returns; it never calls
-/// Loop::run. Destroyed some time after its process is dead, when its World no longer does anything. Loop::stop ends the
-/// process with `exit_code`, as returning from main would.
+/// Loop::run. Destroyed some time after its process is dead, when its World no longer does anything. Loop::stop ends
+/// the process with `exit_code`, as returning from main would.
 class Actor {
  public:
   virtual ~Actor() = default;

@@ -126,7 +126,8 @@ TEST(Cluster, TracesWhatHappens) {
   cluster.spawn("a", program("agent"));
   cluster.run_for(1s);
   const auto has = [&lines](const std::string& text) {
-    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(text) != std::string::npos; });
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(text) != std::string::npos; });
   };
   EXPECT_TRUE(has("a/1001: starts agent"));
   EXPECT_TRUE(has("<beat>"));

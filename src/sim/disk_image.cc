@@ -32,9 +32,8 @@ InodePtr make_inode(bool directory) {
 
 bool holds(const Inode& dir, const Inode* wanted) {
   if (&dir == wanted) return true;
-  return std::any_of(dir.names.begin(), dir.names.end(), [wanted](const auto& entry) {
-    return entry.second->directory && holds(*entry.second, wanted);
-  });
+  return std::any_of(dir.names.begin(), dir.names.end(),
+                     [wanted](const auto& entry) { return entry.second->directory && holds(*entry.second, wanted); });
 }
 
 }  // namespace

@@ -22,9 +22,7 @@ bool numeric(const std::string& host) {
 
 bool any_host(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
-Error refused(const Address& to) {
-  return {Code::Unavailable, "connect to " + to.text() + ": Connection refused"};
-}
+Error refused(const Address& to) { return {Code::Unavailable, "connect to " + to.text() + ": Connection refused"}; }
 
 }  // namespace
 
@@ -93,8 +91,7 @@ void Network::connect(ProcessRecord& process, const Address& to, const std::stri
   attempt->patience = schedule.at(schedule.now() + patience, attempt->owner, [attempt] {
     const ConnectDone give_up = std::exchange(attempt->done, nullptr);
     if (give_up == nullptr) return;
-    give_up(Error(Code::Unavailable,
-                  "connect to " + attempt->to.text() + ": timed out"));
+    give_up(Error(Code::Unavailable, "connect to " + attempt->to.text() + ": timed out"));
   });
   const Node* node = node_at(process, to.host);
   if (node == nullptr) return;

@@ -40,7 +40,8 @@ void Network::send(const LinkPtr& link, int from, BytesView message) {
   }
   if (random_.chance(cluster_.policy.net.cut)) return break_link(link, "connection reset");
   to.bytes_under_way += message.size();
-  transmit(link, 1 - from, {.message = Bytes(message.begin(), message.end()), .number = ++to.sent, .end = false, .why = {}});
+  transmit(link, 1 - from,
+           {.message = Bytes(message.begin(), message.end()), .number = ++to.sent, .end = false, .why = {}});
 }
 
 void Network::transmit(const LinkPtr& link, int to, Packet packet) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule.h"
 #include "sim/policy.h"
+#include "sim/schedule.h"
 #include "world/net.h"
 
 namespace holdfast::sim {

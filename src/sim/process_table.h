@@ -22,9 +22,9 @@ using world::SpawnSpec;
 
 /// Why the events of a process wait.
 enum Hold : unsigned {
-  kStopped = 1,      ///< SIGSTOP
-  kFrozen = 2,       ///< gets no CPU; nobody is told
-  kUnkillable = 4,   ///< uninterruptible sleep in the kernel
+  kStopped = 1,     ///< SIGSTOP
+  kFrozen = 2,      ///< gets no CPU; nobody is told
+  kUnkillable = 4,  ///< uninterruptible sleep in the kernel
 };
 
 /// Memory of a SharedMemory. Shared: it lives as long as parent or child has it mapped.
@@ -36,20 +36,20 @@ struct ProcessRecord {
   pid_t group = 0;
   Node* node = nullptr;
   Owner owner = kNobody;
-  ProcessRecord* parent = nullptr;  ///< changes when the parent dies; null: nobody's (init's)
+  ProcessRecord* parent = nullptr;   ///< changes when the parent dies; null: nobody's (init's)
   ProcessRecord* spawner = nullptr;  ///< who holds the handle and hears of it
   ProcessRecord* origin = nullptr;   ///< whom it was forked from: the spawner, or the fork server
   SpawnSpec spec;
   Pages ring;
   /// Shared with the notice being delivered: its callback may destroy the handle, which resets this.
   std::shared_ptr<ProcessEvents> events;
-  bool announced = true;  ///< false: forked for a spawner that has not been told yet
+  bool announced = true;                           ///< false: forked for a spawner that has not been told yet
   std::vector<std::function<void()>> unannounced;  ///< what it shall hear once it has been
-  std::unique_ptr<SimWorld> own_world;  ///< null for the one of a SimWorld(seed)
+  std::unique_ptr<SimWorld> own_world;             ///< null for the one of a SimWorld(seed)
   SimWorld* world = nullptr;
   std::unique_ptr<Actor> actor;
   std::map<int, std::shared_ptr<std::function<void()>>> handlers;
-  std::vector<int> pending;        ///< deadly signals that wait for SIGCONT
+  std::vector<int> pending;                   ///< deadly signals that wait for SIGCONT
   std::vector<std::function<void()>> on_end;  ///< the simulation's own
 
   bool alive = true;

@@ -27,7 +27,8 @@ std::uint64_t SimRandom::below(std::uint64_t limit) { return limit == 0 ? 0 : ne
 
 Nanos SimRandom::draw(const Delay& delay) {
   if (delay.max <= delay.min) return delay.min;
-  return delay.min + Nanos(static_cast<std::int64_t>(below(static_cast<std::uint64_t>((delay.max - delay.min).count()) + 1)));
+  return delay.min +
+         Nanos(static_cast<std::int64_t>(below(static_cast<std::uint64_t>((delay.max - delay.min).count()) + 1)));
 }
 
 SimRandom SimRandom::split(std::uint64_t tag) const { return SimRandom(mix(state_ ^ mix(tag + kStride))); }

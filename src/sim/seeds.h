@@ -17,7 +17,7 @@ std::string replay(std::uint64_t seed, const std::string& test_name);
 }  // namespace holdfast::sim
 
 /// In a GoogleTest body: every failure in this scope says how to replay it.
-#define HOLDFAST_SIM_TRACE(seed)                                                                        \
-  SCOPED_TRACE(::holdfast::sim::replay(                                                                 \
+#define HOLDFAST_SIM_TRACE(seed)                                                                            \
+  SCOPED_TRACE(::holdfast::sim::replay(                                                                     \
       seed, std::string(::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name()) + "." + \
                 ::testing::UnitTest::GetInstance()->current_test_info()->name()))

@@ -81,7 +81,8 @@ class SimReadable final : public world::ReadableFile {
 Status SimDisk::enter(const std::string& what, double error_chance, std::size_t size, Nanos took) {
   if (!process_.alive || !process_.node->enter_disk_call() || !cluster_.processes().enter(process_)) return gone(what);
   const DiskPolicy& policy = image().policy;
-  process_.io_cost += policy.per_call + took + Nanos(static_cast<std::int64_t>(static_cast<double>(size) * 1e9 / policy.bytes_per_s));
+  process_.io_cost +=
+      policy.per_call + took + Nanos(static_cast<std::int64_t>(static_cast<double>(size) * 1e9 / policy.bytes_per_s));
   if (cluster_.traced()) cluster_.trace(&process_, what + (size != 0 ? ", " + std::to_string(size) + " bytes" : ""));
   if (image().draw_error(error_chance)) return Error(Code::Unavailable, what + ": Input/output error");
   return Ok{};

@@ -312,7 +312,8 @@ TEST(SimDisk, AtomicWriteIsWholeAcrossACrashBeforeEveryCall) {
       make_ckpt(world);
       ASSERT_TRUE(world::write_file_atomically(world.disk(), "/ckpt/a", as_bytes("old")));
       world.crash_after(calls);
-      const bool acknowledged = static_cast<bool>(world::write_file_atomically(world.disk(), "/ckpt/a", as_bytes("new")));
+      const bool acknowledged =
+          static_cast<bool>(world::write_file_atomically(world.disk(), "/ckpt/a", as_bytes("new")));
       world.restart();
       const std::string left = read(world, "/ckpt/a");
       EXPECT_TRUE(left == "new" || (left == "old" && !acknowledged)) << left << " after " << calls << " calls";

@@ -11,7 +11,11 @@ constexpr Nanos kPatience = std::chrono::seconds(10);
 
 SimForkServer::SimForkServer(Cluster& cluster, ProcessRecord& owner, ProcessRecord& server,
                              std::function<void(Result<int> threads)> on_ready)
-    : cluster_(cluster), owner_(owner), server_(server), process_(cluster, server), shared_(std::make_shared<Shared>()) {
+    : cluster_(cluster),
+      owner_(owner),
+      server_(server),
+      process_(cluster, server),
+      shared_(std::make_shared<Shared>()) {
   shared_->on_ready = std::move(on_ready);
   greet();
   server_.on_end.push_back([&cluster, &owner, shared = shared_] {
@@ -43,14 +47,15 @@ void SimForkServer::greet() {
   const Nanos ready = cluster_.now() + random.draw(cluster_.policy.process.fork_server_start);
   const Nanos heard = random.draw(cluster_.policy.process.notice);
   const bool fails = random.chance(cluster_.policy.process.fork_server_fails);
-  cluster_.schedule().at(ready, server_.owner, [this_cluster = &cluster_, owner = &owner_, shared = shared_, heard, fails] {
-    this_cluster->schedule().at(this_cluster->now() + heard, owner->owner, [this_cluster, shared, fails] {
-      auto on_ready = std::exchange(shared->on_ready, nullptr);
-      if (shared->gone || on_ready == nullptr) return;
-      if (fails) return on_ready(Error(Code::Unavailable, "the fork server can't serve: a module started threads"));
-      on_ready(this_cluster->policy.process.fork_server_threads);
-    });
-  });
+  cluster_.schedule().at(
+      ready, server_.owner, [this_cluster = &cluster_, owner = &owner_, shared = shared_, heard, fails] {
+        this_cluster->schedule().at(this_cluster->now() + heard, owner->owner, [this_cluster, shared, fails] {
+          auto on_ready = std::exchange(shared->on_ready, nullptr);
+          if (shared->gone || on_ready == nullptr) return;
+          if (fails) return on_ready(Error(Code::Unavailable, "the fork server can't serve: a module started threads"));
+          on_ready(this_cluster->policy.process.fork_server_threads);
+        });
+      });
 }
 
 void SimForkServer::fork(const SpawnSpec& spec, ProcessEvents events, Done done) {
@@ -96,9 +101,8 @@ void SimForkServer::fork_child(Cluster& cluster, ProcessRecord& owner, ProcessRe
     table.start(*child, Nanos{});
   }
   const Nanos sent = cluster.now() + table.random().draw(cluster.policy.process.fork_answer);
-  cluster.schedule().at(sent, server.owner, [&cluster, &owner, shared, id, child, why] {
-    answer(cluster, owner, shared, id, child, why);
-  });
+  cluster.schedule().at(sent, server.owner,
+                        [&cluster, &owner, shared, id, child, why] { answer(cluster, owner, shared, id, child, why); });
 }
 
 void SimForkServer::answer(Cluster& cluster, ProcessRecord& owner, const SharedPtr& shared, std::uint64_t id,

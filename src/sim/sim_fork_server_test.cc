@@ -24,9 +24,8 @@ class ForkServerTest : public testing::Test {
   void start() {
     ProcessEvents events;
     events.on_exit = [this](ExitStatus) { server_exited_ = true; };
-    auto server = agent_.processes().spawn_fork_server({}, events, [this](Result<int> threads) {
-      ready_ = threads ? *threads : -1;
-    });
+    auto server = agent_.processes().spawn_fork_server(
+        {}, events, [this](Result<int> threads) { ready_ = threads ? *threads : -1; });
     ASSERT_TRUE(server);
     server_ = *std::move(server);
   }

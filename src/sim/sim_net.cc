@@ -8,8 +8,7 @@ namespace {
 
 class SimConnection final : public Connection {
  public:
-  SimConnection(Cluster& cluster, LinkPtr link, int side)
-      : cluster_(cluster), link_(std::move(link)), side_(side) {}
+  SimConnection(Cluster& cluster, LinkPtr link, int side) : cluster_(cluster), link_(std::move(link)), side_(side) {}
   ~SimConnection() override { SimConnection::close(); }
 
   void send(BytesView message) override {

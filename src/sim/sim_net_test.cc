@@ -14,7 +14,8 @@ namespace {
 /// Two machines with one process each, and one connection between them.
 class SimNetTest : public testing::Test {
  protected:
-  explicit SimNetTest(std::uint64_t seed = 1) : cluster_(seed), server_(cluster_.main("a")), client_(cluster_.main("b")) {}
+  explicit SimNetTest(std::uint64_t seed = 1)
+      : cluster_(seed), server_(cluster_.main("a")), client_(cluster_.main("b")) {}
 
   void listen(const std::string& secret = "s") {
     auto listener = server_.net().listen({"0.0.0.0", 0}, secret, [this](std::unique_ptr<Connection> peer) {
@@ -128,8 +129,10 @@ TEST_F(SimNetTest, APortIsTakenOnceAMachine) {
 TEST_F(SimNetTest, LoopbackStaysOnItsMachine) {
   auto listener = *server_.net().listen({"127.0.0.1", 0}, "s", [](auto) {});
   std::optional<bool> from_there, from_here;
-  client_.net().connect({"127.0.0.1", listener->address().port}, "s", 1s, [&](auto result) { from_there = bool(result); });
-  server_.net().connect({"127.0.0.1", listener->address().port}, "s", 1s, [&](auto result) { from_here = bool(result); });
+  client_.net().connect({"127.0.0.1", listener->address().port}, "s", 1s,
+                        [&](auto result) { from_there = bool(result); });
+  server_.net().connect({"127.0.0.1", listener->address().port}, "s", 1s,
+                        [&](auto result) { from_here = bool(result); });
   cluster_.run_for(2s);
   EXPECT_EQ(from_there, false);
   EXPECT_EQ(from_here, true);

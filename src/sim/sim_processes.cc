@@ -40,7 +40,8 @@ Result<std::unique_ptr<world::Process>> SimProcesses::spawn(const SpawnSpec& spe
   ProcessTable& table = cluster_.processes();
   if (!table.enter(process_)) return gone();
   const std::string name = spec.argv.empty() ? "" : spec.argv[0];
-  if (table.program(spec.argv) == nullptr) return Error(Code::NotFound, "spawn " + name + ": No such file or directory");
+  if (table.program(spec.argv) == nullptr)
+    return Error(Code::NotFound, "spawn " + name + ": No such file or directory");
   if (table.random().chance(cluster_.policy.process.spawn_fails)) {
     return Error(Code::Unavailable, "spawn " + name + ": Resource temporarily unavailable");
   }
