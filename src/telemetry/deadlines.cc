@@ -17,6 +17,7 @@ Nanos longest(const auto& samples) {
 Nanos median(const auto& samples) {
   if (samples.empty()) return Nanos{0};
   std::vector<Nanos> sorted;
+  sorted.reserve(samples.size());
   for (const auto& sample : samples) sorted.push_back(sample.took);
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());

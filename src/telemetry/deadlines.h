@@ -5,7 +5,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/result.h"
 #include "telemetry/marks.h"
@@ -75,7 +74,7 @@ std::string seconds_text(Nanos time);
 
 class Deadlines {
  public:
-  explicit Deadlines(DeadlinePolicy policy = {}) : policy_(std::move(policy)) {}
+  explicit Deadlines(const DeadlinePolicy& policy = {}) : policy_(policy) {}
 
   /// `phase` at `step` took this long on some rank; of several reports for one step the longest counts. Leave out
   /// steps that a fault cut short or stretched, and first steps (see `observe_first_step`).

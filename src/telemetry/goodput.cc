@@ -4,9 +4,12 @@
 
 namespace holdfast::telemetry {
 
+namespace {
+constexpr std::array<const char*, kBuckets> kNames = {"start",  "train",   "redo", "checkpoint",
+                                                      "detect", "recover", "stop"};
+}  // namespace
+
 const char* bucket_name(Bucket bucket) {
-  static constexpr std::array<const char*, kBuckets> kNames = {"start",  "train",   "redo", "checkpoint",
-                                                               "detect", "recover", "stop"};
   const auto index = static_cast<std::size_t>(bucket);
   return index < kNames.size() ? kNames[index] : "?";
 }

@@ -88,7 +88,8 @@ class Group {
   }
   /// Arrived where `culprit` is missing, by what was marked (no probe needed).
   bool passed(const RankView& v, const RankView& culprit) const {
-    return v.waits || v.phase == Phase::After || (in_step(v) && v.step > culprit.step);
+    const bool ended_that_step = v.phase == Phase::Between && culprit.phase == Phase::Train && v.step >= culprit.step;
+    return v.waits || v.phase == Phase::After || ended_that_step || (in_step(v) && v.step > culprit.step);
   }
   bool few(const Views& culprits) const { return !culprits.empty() && culprits.size() * 2 <= ranks_.size(); }
 
@@ -163,10 +164,11 @@ std::optional<HangVerdict> Group::gil_held() const {
   const Views culprits = select([&](const RankView& v) { return asked_in_vain(v); });
   if (culprits.empty()) return std::nullopt;
   const RankView& first = *culprits.front();
-  const auto computes = [&](const RankView& v) {
-    return in_step(v) && !asked_in_vain(v) && !passed(v, first) && !(answered(v) && suspect(v));
+  const auto busy = [&](const RankView& v) {
+    if (passed(v, first) || asked_in_vain(v)) return false;
+    return in_step(v) ? !(answered(v) && suspect(v)) : excused(v);
   };
-  if (!select(computes).empty()) return nothing();
+  if (!select(busy).empty()) return nothing();
   const Views witnesses = select([&](const RankView& v) {
     return !asked_in_vain(v) && (passed(v, first) || (in_step(v) && answered(v) && suspect(v)));
   });
@@ -178,13 +180,19 @@ std::optional<HangVerdict> Group::gil_held() const {
 }
 
 std::optional<HangVerdict> Group::late_elsewhere() const {
-  const Views culprits = select([&](const RankView& v) { return v.phase != Phase::Train && late(v); });
+  const auto guilty = [&](const RankView& v) { return v.phase != Phase::Train && late(v); };
+  const Views culprits = select(guilty);
   if (!few(culprits)) return std::nullopt;
+  const auto waits_for = [&](const RankView& v, const RankView& culprit) {
+    // A rank in Between has ended its step; where the script evaluates or saves, its step may be this or the next.
+    const Step awaited_from = culprit.phase == Phase::Between ? culprit.step + 1 : culprit.step;
+    return passed(v, culprit) || (suspect(v) && v.step >= awaited_from);
+  };
+  const Views witnesses = select([&](const RankView& v) {
+    return !guilty(v) && std::all_of(culprits.begin(), culprits.end(), [&](auto* c) { return waits_for(v, *c); });
+  });
+  if (witnesses.size() + culprits.size() != ranks_.size()) return std::nullopt;
   const RankView& first = *culprits.front();
-  const auto waits_for_it = [&](const RankView& v) { return passed(v, first) || (suspect(v) && v.step >= first.step); };
-  const Views witnesses =
-      select([&](const RankView& v) { return !late(v) || v.phase == Phase::Train ? waits_for_it(v) : false; });
-  if (witnesses.empty() || witnesses.size() + culprits.size() != ranks_.size()) return std::nullopt;
   return verdict(Kind::Condemn, culprits, "hung",
                  where(first) + " (deadline " + seconds_text(deadline(first)) + ") while " + list(witnesses) + " wait");
 }
@@ -201,6 +209,8 @@ std::optional<HangVerdict> Group::late_in_step() const {
     return passed(v, *last) || (in_step(v) && answered(v) && position(&v) > position(last));
   });
   if (ahead.empty() || !few(culprits)) return std::nullopt;
+  // Somebody rightly busy elsewhere: whoever seems late may only be waiting for that one.
+  if (!select([&](const RankView& v) { return excused(v) && !passed(v, *last); }).empty()) return nothing();
   const RankView& first = *culprits.front();
   return verdict(Kind::Condemn, culprits, "hung",
                  where(first) + " (deadline " + seconds_text(deadline(first)) + ") has not arrived where " +
@@ -209,7 +219,8 @@ std::optional<HangVerdict> Group::late_in_step() const {
 
 HangVerdict Group::unknown() const {
   const Views over = select([&](const RankView& v) { return late(v) && v.phase != Phase::After; });
-  if (over.empty()) return nothing();
+  const Views busy = select([&](const RankView& v) { return excused(v); });
+  if (over.empty() || !busy.empty()) return nothing();
   std::string text = "late, but nothing points at one rank:";
   for (const RankView* view : over) {
     text += " " + where(*view) + (view->probe && !view->probe->answered ? ", does not answer;" : ";");
@@ -225,8 +236,7 @@ HangVerdict Group::judge() const {
   if (auto found = late_elsewhere()) return *std::move(found);
   if (auto found = to_probe()) return *std::move(found);
   if (auto found = gil_held()) return *std::move(found);
-  // Somebody rightly busy elsewhere, or about to answer: whoever seems late may only be waiting for that one.
-  if (!select([&](const RankView& v) { return excused(v) || pending(v); }).empty()) return nothing();
+  if (!select([&](const RankView& v) { return pending(v); }).empty()) return nothing();
   if (auto found = late_in_step()) return *std::move(found);
   return unknown();
 }

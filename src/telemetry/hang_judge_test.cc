@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace holdfast::telemetry {
 namespace {
 
@@ -21,9 +24,14 @@ HangPolicy policy() {
 
 /// Four healthy ranks, `age` into step 40.
 std::vector<RankView> four(Nanos age) {
-  std::vector<RankView> ranks;
+  std::vector<RankView> ranks(4);
   for (Rank rank = 0; rank < 4; ++rank) {
-    ranks.push_back({.rank = rank, .phase = Phase::Train, .step = 40, .in_phase_for = age, .heartbeat_age = 100ms});
+    RankView& view = ranks[rank];
+    view.rank = rank;
+    view.phase = Phase::Train;
+    view.step = 40;
+    view.in_phase_for = age;
+    view.heartbeat_age = 100ms;
   }
   return ranks;
 }
@@ -41,9 +49,12 @@ std::vector<RankView> four_at(Nanos age, std::uint64_t sequence) {
   return ranks;
 }
 
-HangVerdict judge(const std::vector<RankView>& ranks) { return judge_hang(ranks, policy()); }
+HangVerdict judge(const std::vector<RankView>& ranks) {
+  static const HangPolicy learned = policy();
+  return judge_hang(ranks, learned);
+}
 
-void expect_condemned(const HangVerdict& verdict, std::vector<Rank> ranks, const std::string& word) {
+void expect_condemned(const HangVerdict& verdict, const std::vector<Rank>& ranks, const std::string& word) {
   EXPECT_EQ(verdict.kind, Kind::Condemn) << verdict.text;
   EXPECT_EQ(verdict.ranks, ranks);
   EXPECT_EQ(verdict.word, word);
@@ -101,7 +112,7 @@ TEST(HangJudge, ARankThatWaitsInTheNextStepIsAWitnessToo) {
   auto ranks = four(100ms);
   ranks[1].in_phase_for = 500ms;
   no_answer(ranks[1], 300ms);
-  for (const Rank rank : {0, 2, 3}) {
+  for (const Rank rank : {0U, 2U, 3U}) {
     ranks[rank].step = 41;
     answer(ranks[rank], 120);
   }
@@ -156,15 +167,36 @@ TEST(HangJudge, ARankThatSleepsAfterTheLastCollectiveIsFoundByThoseInTheNextStep
   expect_condemned(judge(ranks), {3}, "hung");
 }
 
+TEST(HangJudge, RanksThatHaveEndedTheStepAreAhead) {
+  auto ranks = four(500ms);
+  for (RankView& view : ranks) view.phase = Phase::Between;
+  ranks[3].phase = Phase::Train;
+  ranks[3].in_phase_for = 1010ms;
+  answer(ranks[3], 120);
+  expect_condemned(judge(ranks), {3}, "hung");
+  for (RankView& view : ranks) view.in_phase_for = 61s;
+  expect_condemned(judge(ranks), {3}, "hung");
+  ranks[3].step = 41;  // now the three have not come to its step, and are the most
+  EXPECT_NE(judge(ranks).kind, Kind::Condemn);
+}
+
+TEST(HangJudge, NobodyIsGuiltyOfTheLockWhileTheOthersWaitForAnEvaluation) {
+  auto ranks = four_at(420ms, 118);
+  no_answer(ranks[1], 260ms);
+  ranks[2].phase = Phase::Evaluate;
+  ranks[2].step = 39;
+  EXPECT_EQ(judge(ranks).kind, Kind::Nothing);
+}
+
 TEST(HangJudge, RanksThatWaitAtTheLoopsEndAreAhead) {
   auto ranks = four(1010ms);
   answer(ranks[0], 120);
-  for (const Rank rank : {1, 2, 3}) {
+  for (const Rank rank : {1U, 2U, 3U}) {
     ranks[rank].phase = Phase::Between;
     ranks[rank].waits = true;
   }
   expect_condemned(judge(ranks), {0}, "hung");
-  for (const Rank rank : {1, 2, 3}) {
+  for (const Rank rank : {1U, 2U, 3U}) {
     ranks[rank].phase = Phase::After;
     ranks[rank].waits = false;
   }
@@ -316,7 +348,7 @@ TEST(Behaviour22, AProbeThatNeverReturnsIsAnEventOfItsOwn) {
 TEST(Behaviour22, TheOthersSilenceIsNoEvidenceAgainstTheOneThatAnswers) {
   auto ranks = four(10s);
   answer(ranks[0], 118);
-  for (const Rank rank : {1, 2, 3}) no_answer(ranks[rank], 9s);
+  for (const Rank rank : {1U, 2U, 3U}) no_answer(ranks[rank], 9s);
   const HangVerdict verdict = judge(ranks);
   EXPECT_EQ(verdict.kind, Kind::Unknown);
   EXPECT_THAT(verdict.probes_lost, ElementsAre(1, 2, 3));
@@ -344,6 +376,47 @@ TEST(Behaviour26, AFrozenProcessIsFoundByItsSilentHeart) {
   auto ranks = four(300ms);
   ranks[3].heartbeat_age = 2100ms;
   expect_condemned(judge(ranks), {3}, "hung");
+}
+
+/// Any state four ranks may be in, none of them stopped or silent.
+std::vector<RankView> any_four(std::mt19937_64& random) {
+  const auto upto = [&](std::uint64_t most) { return random() % (most + 1); };
+  auto ranks = four(0s);
+  for (RankView& view : ranks) {
+    view.phase = upto(3) == 0 ? static_cast<Phase>(upto(kPhases - 1)) : Phase::Train;
+    view.step = 40 + static_cast<Step>(upto(1));
+    view.in_phase_for = std::chrono::milliseconds(1ULL << upto(20));
+    view.first_step = upto(7) == 0;
+    view.waits = upto(5) == 0;
+    if (upto(4) == 0) no_answer(view, std::chrono::milliseconds(1ULL << upto(12)));
+    if (upto(1) == 0) answer(view, 118 + upto(2));
+  }
+  return ranks;
+}
+
+TEST(HangJudge, WhateverTheStateOnlyALateRankBehindAnotherIsCondemned) {
+  std::mt19937_64 random(3);  // NOLINT(bugprone-random-generator-seed): a test replays
+  int condemned = 0;
+  for (int round = 0; round < 30000; ++round) {
+    const auto ranks = any_four(random);
+    const HangVerdict verdict = judge(ranks);
+    if (verdict.kind != Kind::Condemn) continue;
+    ++condemned;
+    ASSERT_LE(verdict.ranks.size(), 2u);
+    for (const Rank guilty : verdict.ranks) {
+      const RankView& culprit = ranks[guilty];
+      ASSERT_FALSE(culprit.waits) << verdict.text;
+      ASSERT_GT(culprit.in_phase_for, 150ms) << verdict.text;
+      const bool mute = culprit.probe && !culprit.probe->answered;
+      ASSERT_EQ(verdict.word == "gil_held", mute && culprit.phase == Phase::Train) << verdict.text;
+      ASSERT_TRUE(std::any_of(ranks.begin(), ranks.end(), [&](const RankView& other) {
+        return other.waits || other.phase == Phase::After || other.step > culprit.step || mute ||
+               culprit.phase != Phase::Train || (other.phase == Phase::Between && other.step == culprit.step) ||
+               (other.probe && other.probe->answered && other.probe->sequence > culprit.probe->sequence);
+      })) << verdict.text;
+    }
+  }
+  EXPECT_GT(condemned, 100);
 }
 
 }  // namespace

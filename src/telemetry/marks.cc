@@ -4,20 +4,22 @@
 
 namespace holdfast::telemetry {
 
-const char* mark_name(Mark mark) {
-  static constexpr std::array<const char*, kMarks> kNames = {
-      "attached",      "loop_begin", "step_begin",     "grads_ready",  "collected",
-      "applied",       "step_end",   "phase",          "group_begin",  "group_made",
-      "restore_begin", "restored",   "snapshot_begin", "snapshot_end", "finished"};
-  const auto index = static_cast<std::size_t>(mark);
-  return index < kNames.size() ? kNames[index] : "?";
+namespace {
+
+constexpr std::array<const char*, kMarks> kMarkNames = {
+    "attached",    "loop_begin", "step_begin",    "grads_ready", "collected",      "applied",      "step_end", "phase",
+    "group_begin", "group_made", "restore_begin", "restored",    "snapshot_begin", "snapshot_end", "finished"};
+constexpr std::array<const char*, kPhases> kPhaseNames = {"start",    "compile",    "train",   "between",
+                                                          "evaluate", "checkpoint", "recover", "after"};
+
+template <typename Names>
+const char* name_at(const Names& names, std::size_t index) {
+  return index < names.size() ? names[index] : "?";
 }
 
-const char* phase_name(Phase phase) {
-  static constexpr std::array<const char*, kPhases> kNames = {"start",    "compile",    "train",   "between",
-                                                              "evaluate", "checkpoint", "recover", "after"};
-  const auto index = static_cast<std::size_t>(phase);
-  return index < kNames.size() ? kNames[index] : "?";
-}
+}  // namespace
+
+const char* mark_name(Mark mark) { return name_at(kMarkNames, static_cast<std::size_t>(mark)); }
+const char* phase_name(Phase phase) { return name_at(kPhaseNames, static_cast<std::size_t>(phase)); }
 
 }  // namespace holdfast::telemetry

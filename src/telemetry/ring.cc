@@ -21,7 +21,7 @@ constexpr std::uint32_t kVersion = 1;
 
 // Byte offsets in the header.
 constexpr std::size_t kMagicAt = 0;
-constexpr std::size_t kShapeAt = 8;  // version | slots << 32
+constexpr std::size_t kShapeAt = 8;  // version | slots << 32U
 constexpr std::size_t kNextAt = 64;  // events claimed so far
 constexpr std::size_t kStatusNextAt = 72;
 constexpr std::size_t kStatusAt = 128;  // four slots
@@ -29,7 +29,7 @@ constexpr Word kStatusSlots = 4;
 static_assert(kStatusAt + kStatusSlots * kRingSlotBytes == kRingHeaderBytes);
 
 // A slot's sequence word: 0 never written, index + 1 whole, that with this bit while it is being written.
-constexpr Word kBusy = Word{1} << 63;
+constexpr Word kBusy = Word{1} << 63U;
 
 // Polls an unfinished slot is waited for while newer ones are there. A thread between claim and publish needs
 // nanoseconds of processor time; one that gave up its slot (see write_slot) never finishes it.
@@ -39,18 +39,18 @@ std::atomic_ref<Word> word(std::span<std::byte> memory, std::size_t at) {
   return std::atomic_ref<Word>(*reinterpret_cast<Word*>(memory.data() + at));
 }
 
-Word shape(Word slots) { return kVersion | slots << 32; }
+Word shape(Word slots) { return kVersion | slots << 32U; }
 
 Word slots_that_fit(std::span<std::byte> memory) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(memory.data()) % alignof(Word) == 0;
   if (!aligned || memory.size() < ring_bytes(2)) return 0;
   const Word fit = std::bit_floor(Word{(memory.size() - kRingHeaderBytes) / kRingSlotBytes});
-  return std::min(fit, Word{1} << 31);
+  return std::min(fit, Word{1} << 31U);
 }
 
 Word pack(const Event& event) {
-  return Word{event.epoch} | Word{static_cast<std::uint16_t>(event.mark)} << 32 |
-         Word{static_cast<std::uint16_t>(event.phase)} << 48;
+  return Word{event.epoch} | Word{static_cast<std::uint16_t>(event.mark)} << 32U |
+         Word{static_cast<std::uint16_t>(event.phase)} << 48U;
 }
 
 /// Writes event number `index`, or drops it where another thread is still busy in this slot (it was a whole ring
@@ -73,8 +73,8 @@ bool read_payload(std::span<std::byte> memory, std::size_t at, Word sequence_see
   out.step = static_cast<Step>(word(memory, at + 16).load(std::memory_order_acquire));
   const Word packed = word(memory, at + 24).load(std::memory_order_acquire);
   out.epoch = static_cast<std::uint32_t>(packed);
-  out.mark = static_cast<Mark>(packed >> 32 & 0xffff);
-  out.phase = static_cast<Phase>(packed >> 48);
+  out.mark = static_cast<Mark>(packed >> 32U & 0xffffU);
+  out.phase = static_cast<Phase>(packed >> 48U);
   return word(memory, at).load(std::memory_order_acquire) == sequence_seen;
 }
 
@@ -155,7 +155,7 @@ Status RingReader::check() const {
   }
   if (found != shape(slots_)) {
     return Error(Code::Corrupt,
-                 "ring says " + std::to_string(found >> 32) + " slots, its memory holds " + std::to_string(slots_));
+                 "ring says " + std::to_string(found >> 32U) + " slots, its memory holds " + std::to_string(slots_));
   }
   return Ok{};
 }

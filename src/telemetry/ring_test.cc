@@ -20,6 +20,7 @@ class Memory {
   explicit Memory(std::size_t slots) : words_(ring_bytes(slots) / 8) {}
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words_)); }
   void put(std::size_t at, std::uint64_t value) { words_.at(at / 8) = value; }
+  std::uint64_t get(std::size_t at) const { return words_.at(at / 8); }
 
  private:
   std::vector<std::uint64_t> words_;
@@ -27,6 +28,7 @@ class Memory {
 
 std::vector<Step> steps_of(const std::vector<Event>& events) {
   std::vector<Step> steps;
+  steps.reserve(events.size());
   for (const Event& event : events) steps.push_back(event.step);
   return steps;
 }
@@ -46,6 +48,29 @@ TEST(Ring, GivesMarksInOrderWithTheirFields) {
                                            Event{200, 3, 7, Mark::GradsReady, Phase::Train}));
   EXPECT_EQ(reader.poll(events), 0u);
   EXPECT_EQ(events.size(), 2u);
+}
+
+TEST(Ring, LiesInMemoryAsItsFormatPageSays) {
+  Memory memory(4);
+  RingWriter writer(memory.bytes(), fake_clock);
+  fake_now = 0x1122334455667788;
+  writer.epoch(9);
+  writer.mark(Mark::Attached, -1);
+  writer.mark(Mark::StepEnd, 5);
+  const auto at = [&](std::size_t offset) { return memory.get(offset); };
+  EXPECT_EQ(std::memcmp(memory.bytes().data(), "HOFRING1", 8), 0);
+  EXPECT_EQ(at(8), 1U | std::uint64_t{4} << 32U);
+  EXPECT_EQ(at(64), 2u);
+  EXPECT_EQ(at(72), 1u);
+  EXPECT_EQ(at(128), 1u);
+  EXPECT_EQ(at(256), 1u);
+  EXPECT_EQ(at(264), 0x1122334455667788u);
+  EXPECT_EQ(at(272), ~std::uint64_t{0});
+  EXPECT_EQ(at(280), 9u);
+  EXPECT_EQ(at(288), 2u);
+  EXPECT_EQ(at(304), 5u);
+  EXPECT_EQ(at(312), 0x0003000600000009u);
+  for (const std::size_t offset : {8U, 16U, 24U}) EXPECT_EQ(at(128 + offset), at(288 + offset));
 }
 
 TEST(Ring, CountsWhatAnOverrunLost) {
@@ -116,7 +141,7 @@ TEST(Ring, CheckSaysWhatIsWrong) {
   EXPECT_EQ(RingReader(memory.bytes().first(ring_bytes(4))).check().error().code(), Code::Corrupt);
   EXPECT_EQ(RingReader(memory.bytes().first(100)).check().error().code(), Code::BadInput);
   EXPECT_EQ(RingReader(memory.bytes().subspan(1)).check().error().code(), Code::BadInput);
-  memory.put(8, 2 | std::uint64_t{8} << 32);
+  memory.put(8, 2U | std::uint64_t{8} << 32U);
   EXPECT_EQ(reader.check().error().message(), "ring version 2, want 1");
   memory.put(0, 12345);
   EXPECT_EQ(reader.check().error().code(), Code::Corrupt);
@@ -151,7 +176,7 @@ TEST(Ring, AThreadAWholeRingSlowerLosesItsMarkInsteadOfTearingANewerOne) {
   Memory memory(2);
   RingWriter writer(memory.bytes(), fake_clock);
   RingReader reader(memory.bytes());
-  memory.put(kRingHeaderBytes, std::uint64_t{1} << 63 | 1);  // a thread is in the middle of slot 0
+  memory.put(kRingHeaderBytes, std::uint64_t{1} << 63U | 1U);  // a thread is in the middle of slot 0
   for (Step step = 0; step < 4; ++step) writer.mark(Mark::StepBegin, step);
   std::vector<Event> events;
   std::uint64_t lost = 0;
@@ -168,15 +193,15 @@ TEST(Ring, EventsOutOfRangeAreCountedLost) {
   const auto slot = [](std::size_t index) { return ring_bytes(index); };
   memory.put(slot(0) + 8, ~std::uint64_t{0});                // time -1
   memory.put(slot(1) + 16, static_cast<std::uint64_t>(-2));  // step -2
-  memory.put(slot(2) + 24, std::uint64_t{kMarks} << 32);     // no such mark
-  memory.put(slot(3) + 24, std::uint64_t{kPhases} << 48);    // no such phase
+  memory.put(slot(2) + 24, std::uint64_t{kMarks} << 32U);    // no such mark
+  memory.put(slot(3) + 24, std::uint64_t{kPhases} << 48U);   // no such phase
   std::vector<Event> events;
   EXPECT_EQ(reader.poll(events), 4u);
   EXPECT_TRUE(events.empty());
 }
 
 TEST(Ring, ReaderSurvivesGarbage) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(1);  // NOLINT(bugprone-random-generator-seed): a test replays
   Memory memory(16);
   RingWriter writer(memory.bytes(), fake_clock);
   RingReader reader(memory.bytes());
@@ -195,13 +220,13 @@ TEST(Ring, ReaderSurvivesGarbage) {
 }
 
 TEST(Ring, TwoThreadsWriteWhileAnotherReads) {
-  constexpr Step kMarksEach = 20000;
+  constexpr Step marks_each = 20000;
   Memory memory(256);
   RingWriter writer(memory.bytes());
   RingReader reader(memory.bytes());
   std::atomic<int> writing{2};
   const auto write = [&](Mark mark) {
-    for (Step step = 0; step < kMarksEach; ++step) {
+    for (Step step = 0; step < marks_each; ++step) {
       writer.mark(mark, step);
       if (step % 64 == 0) std::this_thread::yield();
     }
@@ -231,7 +256,7 @@ TEST(Ring, TwoThreadsWriteWhileAnotherReads) {
   main.join();
   native.join();
   for (int i = 0; i < 10; ++i) take();
-  EXPECT_EQ(seen + lost, 2u * kMarksEach);
+  EXPECT_EQ(seen + lost, 2u * marks_each);
 }
 
 TEST(Marks, EveryNumberHasAName) {

@@ -19,6 +19,7 @@ Value lower_median(std::vector<Value> values) {
 
 Nanos typical(const ByRank& step) {
   std::vector<Nanos> times;
+  times.reserve(step.size());
   for (const auto& [rank, time] : step) times.push_back(time);
   return lower_median(std::move(times));
 }
@@ -47,7 +48,9 @@ std::vector<SlowRank> slow_ranks(std::span<const StepTiming> timings, const Stra
     if (static_cast<std::size_t>(votes) < std::max<std::size_t>(policy.votes, 1)) continue;
     slow.push_back({rank, lower_median(seen), static_cast<std::size_t>(votes)});
   }
-  std::stable_sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.slowdown > b.slowdown; });
+  std::sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) {
+    return a.slowdown != b.slowdown ? a.slowdown > b.slowdown : a.rank < b.rank;
+  });
   return slow;
 }
 
