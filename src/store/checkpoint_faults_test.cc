@@ -60,7 +60,9 @@ TEST(CheckpointFaults, Behaviour13AWriterKilledAtAnyCallLeavesTheOldOrTheNewChec
   const int calls = sweep(
       [](sim::SimWorld& world, std::uint64_t before) {
         world.cluster().add_program("writer", [](auto&, auto&) { return std::make_unique<Idle>(); });
-        sim::SimWorld& writer = world.cluster().spawn(world.node(), {.argv = {"writer"}});
+        world::SpawnSpec spec;
+        spec.argv = {"writer"};
+        sim::SimWorld& writer = world.cluster().spawn(world.node(), spec);
         writer.kill_after(before);
         return static_cast<bool>(write_new(writer.disk()));
       },
