@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -257,6 +261,32 @@ TEST(Ring, TwoThreadsWriteWhileAnotherReads) {
   native.join();
   for (int i = 0; i < 10; ++i) take();
   EXPECT_EQ(seen + lost, 2u * marks_each);
+}
+
+TEST(Ring, AWriterKilledAtAnyInstructionLeavesItReadable) {
+  for (int kill_round = 0; kill_round < 20; ++kill_round) {
+    const std::size_t size = ring_bytes(1024);
+    void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    const std::span memory(static_cast<std::byte*>(mapped), size);
+    const pid_t child = fork();
+    if (child == 0) {
+      RingWriter writer(memory);
+      for (Step step = 0; step < 5'000'000; ++step) writer.mark(Mark::StepBegin, step);
+      _exit(0);
+    }
+    RingReader reader(memory);
+    std::vector<Event> events;
+    while (events.size() < 100) reader.poll(events);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    for (int i = 0; i < 20; ++i) reader.poll(events);
+    for (std::size_t i = 1; i < events.size(); ++i) ASSERT_GT(events[i].step, events[i - 1].step);
+    const auto status = reader.status();
+    ASSERT_TRUE(status);
+    EXPECT_LE(std::abs(status->step - events.back().step), 1);
+    munmap(mapped, size);
+  }
 }
 
 TEST(Marks, EveryNumberHasAName) {
