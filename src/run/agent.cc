@@ -210,6 +210,8 @@ void Agent::on_message(WorkerId worker, const Message& message) {
     if (const auto rank = coordinator_.rank_of(worker)) committer_.on_shard(*rank, *shard);
     return;
   }
+  // The marks of the last step count while the loop is still on.
+  if (std::holds_alternative<Finished>(message)) monitor_.poll();
   carry_out(coordinator_.on_message(now(), worker, message));
 }
 

@@ -125,6 +125,8 @@ class Coordinator {
 
   Mode mode() const { return mode_; }
   Epoch epoch() const { return epoch_; }
+  /// Ranks may end: the loop is over, or a stop was agreed.
+  bool leaving() const { return mode_ == Mode::After || stop_code_.has_value(); }
   bool uses_api() const { return api_; }
   int restarts() const { return restarts_; }
   const std::vector<Fault>& faults() const { return faults_; }

@@ -113,6 +113,7 @@ void Member::handle(const Abort& message) {
 void Member::break_group() {
   if (making_group_) group_ = world::opened_since(before_group_, world::open_tcp_sockets());
   world::break_sockets(group_);
+  if (options_.on_break) options_.on_break();
 }
 
 void Member::handle(const Verdict& message) { verdict_ = message.recover; }
@@ -232,7 +233,7 @@ void Member::group_made(Epoch epoch) {
   if (!making_group_) return;
   making_group_ = false;
   group_ = world::opened_since(before_group_, world::open_tcp_sockets());
-  if (broken(epoch)) world::break_sockets(group_);
+  if (broken(epoch)) break_group();
 }
 
 void Member::mark(telemetry::Mark mark, Step step) {

@@ -25,6 +25,7 @@ struct MemberOptions {
   std::string secret;
   std::span<std::byte> ring;  ///< shared with the agent; empty: no marks are kept
   std::function<void(std::uint64_t probe)> on_probe;  ///< on the loop's thread: have the interpreter answered elsewhere
+  std::function<void()> on_break;  ///< the group's sockets have just been shut; must not call back
 };
 
 /// A tensor to save; its bytes are copied before `save` returns.

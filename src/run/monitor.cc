@@ -123,7 +123,9 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   if (worker == nullptr) return view;
   view.in_phase_for = now - worker->spawned_at;
   if (worker->stopped_at) view.stopped_for = now - *worker->stopped_at;
-  if (worker->connection && worker->heard_at) view.heartbeat_age = now - *worker->heard_at;
+  // A process that has hung up on its way out is not silent.
+  const bool leaving = worker->hung_up && coordinator_.leaving();
+  if (worker->heard_at && !leaving) view.heartbeat_age = now - *worker->heard_at;
   if (const auto status = worker->ring ? worker->ring->status() : std::nullopt) {
     view.phase = status->phase;
     view.step = status->step;

@@ -272,7 +272,9 @@ void Workers::greet(std::uint64_t stranger, BytesView bytes) {
     events_.on_message(id, *decoded);
   });
   // The process tells of its end; a lost connection alone shows as silence.
-  worker->connection->on_close([](const std::string&) {});
+  worker->connection->on_close([this, id](const std::string&) {
+    if (Worker* gone = find(id)) gone->hung_up = true;
+  });
 }
 
 void Workers::send(WorkerId worker, const Message& message) {
