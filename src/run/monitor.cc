@@ -13,6 +13,7 @@ using world::Nanos;
 
 namespace {
 constexpr Nanos kProbeEvery = std::chrono::milliseconds(250);
+constexpr Nanos kExitPatience = std::chrono::seconds(20);
 constexpr std::size_t kTimingSteps = 16;
 }  // namespace
 
@@ -99,6 +100,7 @@ void Monitor::regrouped(Step step) {
     state.first_step = true;
     state.step_began_at.reset();
     state.probe.reset();
+    state.slow_at.reset();
   }
 }
 
@@ -109,7 +111,11 @@ void Monitor::judge_speed(Step step) {
   const auto slow = telemetry::slow_ranks(timings_, options_.straggler);
   if (slow.empty()) return;
   timings_.clear();
-  events_.on_slow(slow.front());
+  // One story while it lasts; told again once the rank was fine in between.
+  std::optional<Step>& last = ranks_[slow.front().rank].slow_at;
+  const bool known = last && step - *last <= static_cast<Step>(4 * options_.straggler.window);
+  last = step;
+  if (!known) events_.on_slow(slow.front());
 }
 
 telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
@@ -123,8 +129,8 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   if (worker == nullptr) return view;
   view.in_phase_for = now - worker->spawned_at;
   if (worker->stopped_at) view.stopped_for = now - *worker->stopped_at;
-  // A process that has hung up on its way out is not silent.
-  const bool leaving = worker->hung_up && coordinator_.leaving();
+  // A process that has hung up is on its way out, and tells so by its exit.
+  const bool leaving = worker->hung_up_at && (coordinator_.leaving() || now - *worker->hung_up_at < kExitPatience);
   if (worker->heard_at && !leaving) view.heartbeat_age = now - *worker->heard_at;
   if (const auto status = worker->ring ? worker->ring->status() : std::nullopt) {
     view.phase = status->phase;

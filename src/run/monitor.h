@@ -53,6 +53,7 @@ class Monitor {
     std::optional<world::Nanos> done_at;
     bool first_step = true;
     std::optional<ProbeState> probe;
+    std::optional<Step> slow_at;  ///< last found slow
   };
   void on_event(Rank rank, const telemetry::Event& event);
   void on_step_end(RankState& state, const telemetry::Event& event);

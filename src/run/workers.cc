@@ -273,7 +273,7 @@ void Workers::greet(std::uint64_t stranger, BytesView bytes) {
   });
   // The process tells of its end; a lost connection alone shows as silence.
   worker->connection->on_close([this, id](const std::string&) {
-    if (Worker* gone = find(id)) gone->hung_up = true;
+    if (Worker* gone = find(id)) gone->hung_up_at = world_.clock().steady();
   });
 }
 

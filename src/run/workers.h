@@ -30,7 +30,7 @@ class Workers {
     std::unique_ptr<world::Connection> connection;
     world::Nanos spawned_at{};
     std::optional<world::Nanos> heard_at;    ///< last message of any kind
-    bool hung_up = false;                    ///< its connection is closed
+    std::optional<world::Nanos> hung_up_at;  ///< its connection is closed since then
     std::optional<world::Nanos> stopped_at;  ///< stopped by a signal since then
     std::optional<int> pending_signal;       ///< came while it was being forked
   };
