@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "gloo_waits.h"
 #include "run/version.h"
 #include "seat.h"
 #include "store/checkpoint.h"
@@ -147,6 +148,13 @@ py::tuple load_checkpoint(const std::string& directory) {
   return py::make_tuple(checkpoint.structure(), tensors);
 }
 
+void begin_group(run::Member& member, Epoch epoch) {
+  GlooWaits::install();
+  GlooWaits::group_begin();
+  if (member.broken(epoch)) GlooWaits::group_broken();
+  member.group_begin(epoch);
+}
+
 // Plays a native library that hangs with the interpreter lock held: a scheduled fault.
 [[noreturn]] void spin() {
   for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
@@ -161,6 +169,10 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The core of Holdfast. See _core.pyi.";
   module.attr("version") = run::kVersion;
   module.def("load_checkpoint", &python::load_checkpoint);
+  py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself
+      .def_static("install", &python::GlooWaits::install)
+      .def_static("group_begin", &python::GlooWaits::group_begin)
+      .def_static("group_broken", &python::GlooWaits::group_broken);
   py::class_<PyMember>(module, "Member")
       .def(py::init<>())
       .def("close", &PyMember::close)
@@ -179,7 +191,9 @@ PYBIND11_MODULE(_core, module) {
       .def("fault", [](PyMember& self, Step step) { return self.member().fault(step); })
       .def("restored", [](PyMember& self, Epoch epoch, Step step) { self.member().restored(epoch, step); })
       .def("drain", [](PyMember& self) { python::unlocked([&] { self.member().drain(); }); })
-      .def("group_begin", [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_begin(epoch); }); })
+      .def("group_begin", [](PyMember& self, Epoch epoch) {
+        python::unlocked([&] { python::begin_group(self.member(), epoch); });
+      })
       .def("group_made", [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_made(epoch); }); })
       .def("kv_set", [](PyMember& self, Epoch epoch, std::string key, const py::bytes& value) {
         self.kv(epoch, run::KvOp::Set, {std::move(key)}, std::string(value));

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "gloo_waits.h"
+
 namespace holdfast::python {
 namespace {
 
@@ -66,6 +68,7 @@ Result<std::unique_ptr<Seat>> Seat::take(std::function<void(std::uint64_t probe)
   std::unique_ptr<Seat> seat(new Seat);
   seat->prober_ = std::make_unique<Prober>(std::move(ask));
   options.on_probe = [prober = seat->prober_.get()](std::uint64_t probe) { prober->want(probe); };
+  options.on_break = &GlooWaits::group_broken;
   seat->world_ = world::make_real_world();
   seat->member_ = std::make_unique<run::Member>(*seat->world_, std::move(options));
   seat->loop_ = start_loop(seat->world_->loop());

@@ -26,7 +26,7 @@ class GroupBroken(RuntimeError):
 # What gloo, NCCL and c10d write when a peer is gone, a socket was shut or a wait ran out.
 _GROUP_WORDS = re.compile(
     r"gloo|nccl|c10d|process ?group|tcpstore|closed by peer|reset by peer|connection refused|broken pipe"
-    r"|socket|timed? ?out|epoch \d* ?is closed",
+    r"|socket|timed? ?out|in time|epoch \d* ?is closed|\bstore: ",
     re.IGNORECASE,
 )
 

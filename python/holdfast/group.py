@@ -134,6 +134,13 @@ def rebuild(session: Session, epoch: int, step: int) -> None:
         raise RuntimeError("holdfast cannot rebuild groups made by dist.new_group; use the default group")
     unmake()
     make(session, epoch, min(REBUILD_TIMEOUT, session.timeout), step)
-    c10d._set_pg_timeout(session.timeout)
+    _set_timeout(session.timeout)
     for model in models():
         model._update_process_group(c10d._get_default_group())  # type: ignore[no-untyped-call]
+
+
+def _set_timeout(timeout: timedelta) -> None:
+    if hasattr(dist, "set_timeout"):
+        dist.set_timeout(timeout)
+    else:
+        c10d._set_pg_timeout(timeout)

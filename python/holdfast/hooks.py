@@ -32,7 +32,8 @@ class Hooks:
         self._learned = 0
         self._last: torch.Tensor | None = None
         self._ready_seen = False
-        self.optimizer_began = False
+        self.began_in_step = False  # an optimizer has begun
+        self.began = False  # the same, since the last commit
         self.gradients_pending = False  # a backward pass since the last optimizer step
 
     def install(self) -> None:
@@ -43,7 +44,7 @@ class Hooks:
 
     def begin(self, step: int) -> None:
         self._step = step
-        self.optimizer_began = False
+        self.began_in_step = False
         self._ready_seen = False
 
     def end(self) -> None:
@@ -51,13 +52,13 @@ class Hooks:
         self._step = None
         if self._learning and self._last is not None:
             self._keep_last()
-        elif self.optimizer_began and not self._ready_seen and self._learned < _LEARN_MAX:
+        elif self.began_in_step and not self._ready_seen and self._learned < _LEARN_MAX:
             self._learn()
 
-    def rewound(self) -> None:
-        """The step failed, its gradients are gone."""
+    def committed(self) -> None:
+        """The state is one to which `Undo` leads back."""
         self._step = None
-        self.optimizer_began = False
+        self.began = False
         self.gradients_pending = False
 
     def _learn(self) -> None:
@@ -92,11 +93,11 @@ class Hooks:
             self._member.mark(marks.GRADS_READY, self._step)
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self._step is None or self.optimizer_began:
+        if self._step is None or self.began_in_step:
             return
         self._before_optimizer()
         self._member.mark(marks.COLLECTED, self._step)
-        self.optimizer_began = True
+        self.began_in_step = self.began = True
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self.gradients_pending = False

@@ -40,7 +40,6 @@ def attach(backend: str | None = None, timeout: timedelta | None = None) -> Run:
     if _run is not None:
         return _run
     from holdfast import group, marks, probe
-    from holdfast.random_state import Streams
     from holdfast.run import Run
     from holdfast.session import Session
 
@@ -51,7 +50,6 @@ def attach(backend: str | None = None, timeout: timedelta | None = None) -> Run:
         place=place,
         backend=backend or group.default_backend(),
         timeout=timeout or group.DEFAULT_TIMEOUT,
-        streams=Streams(place["seed_hint"], place["rank"]),
         epoch=place["epoch"],
         joined=not place["replacement"],
     )

@@ -23,6 +23,7 @@ def rejoin(session: Session, applied: int) -> int:
                 raise
             applied = fallen_back.applied
             continue
+        member.mark(marks.RESTORED, plan["step"])
         member.restored(plan["epoch"], plan["step"])
         return plan["step"]
 

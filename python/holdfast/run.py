@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from holdfast import checkpoint, marks
 from holdfast.data import Batches
+from holdfast.random_state import Streams
 from holdfast.session import Session
 from holdfast.step import Step
 from holdfast.steps import Loop
@@ -62,6 +63,7 @@ class Run:
         where the state is: at a checkpoint's step, or in a replacement at that of its peers."""
         if self._loop is not None:
             raise RuntimeError("a run has one step loop; give steps() all epochs at once")
+        self._session.streams = Streams(self._session.place["seed_hint"], self.rank)
         if isinstance(what, int):
             self._loop = Loop(self._session, what, None)
         else:

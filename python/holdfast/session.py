@@ -16,9 +16,9 @@ class Session:
     place: Place
     backend: str
     timeout: timedelta
-    streams: Streams
     epoch: int
     joined: bool  # the default group is the epoch's, not a placeholder
+    streams: Streams = field(init=False)  # from the step loop's beginning: the script may seed until then
     tracked: Tracked = field(default_factory=Tracked)
 
     @property

@@ -34,7 +34,6 @@ class Loop:
         self._collectives_before = 0
         self._broken = False  # the group failed under this rank's hands
         self.in_step = False
-        self._compiled = False  # the first step of this process is done
         self._wanted = 0  # actions put off until the next commit
         self.checkpoint_wanted = False
 
@@ -46,6 +45,7 @@ class Loop:
         self._rejoin(-1 if self._session.place["replacement"] else 0)
         while True:
             if self._broken or self._member.broken(self._session.epoch):
+                self._member.phase(marks.RECOVER, self.applied)
                 self._rejoin(self._back())
             elif self.applied < self._total:
                 yield from self._one_step()
@@ -74,8 +74,6 @@ class Loop:
         self.in_step = True
         number = int(step)
         self._member.mark(marks.STEP_BEGIN, number)
-        if not self._compiled:
-            self._member.phase(marks.COMPILE, number)
         random_state.seed_all(self._session.streams.step(number))
         self._hooks.begin(number)
         self._sync.begin()
@@ -106,10 +104,9 @@ class Loop:
         return True
 
     def _complete(self, step: Step) -> None:
-        if self._hooks.optimizer_began and group.sequence_number() != self._collectives_before:
+        if self._hooks.began_in_step and group.sequence_number() != self._collectives_before:
             self._keep_all = True
         self._hooks.end()
-        self._compiled = True
         self.applied = int(step) + 1
         self._member.mark(marks.STEP_END, int(step))
         if not self._hooks.gradients_pending:
@@ -123,6 +120,7 @@ class Loop:
 
     def _commit(self) -> None:
         self._committed = self.applied
+        self._hooks.committed()
         self._undo.commit()
         if self._batches is not None:
             self._batches.forget_before(self.applied)
@@ -131,7 +129,7 @@ class Loop:
         if self._session.on_device:
             self._wait_for_device()
         self._sync.run()
-        if self._keep_all:
+        if self._keep_all and not self._hooks.began:
             self._undo.keep()
         self._collectives_before = group.sequence_number()
 
@@ -145,15 +143,13 @@ class Loop:
 
     def _back(self) -> int:
         """Steps applied by the state after what a failed step did to it is undone; -1 where that can't be done."""
-        usable = self._undo.back(self._hooks.optimizer_began)
-        self._hooks.rewound()
-        return self._committed if usable else -1
+        return self._committed if self._undo.back(self._hooks.began) else -1
 
     def _rejoin(self, applied: int) -> None:
-        self._member.phase(marks.RECOVER, max(applied, 0))
         self.applied = recovery.rejoin(self._session, applied)
         self._broken = False
         self._commit()
+        self._member.phase(marks.BETWEEN, self.applied)
 
     def _boundary(self, number: int) -> None:
         every = self._session.place["checkpoint_every_steps"]
@@ -164,6 +160,8 @@ class Loop:
         if self._wanted == 0 or not self.committed:
             return
         wanted, self._wanted = self._wanted, 0
+        if wanted & STOP:
+            self._member.drain()  # an unfinished checkpoint would keep the last one out
         checkpoint.save(self._session, self.applied)
         if wanted & STOP:
             self._member.drain()
@@ -171,7 +169,7 @@ class Loop:
 
     def _act(self, fault: str) -> None:
         """A fault that the launcher was told to schedule."""
-        if fault == "spin":
+        if fault in ("spin", "gil"):
             self._member.spin()
         while True:
             time.sleep(3600)

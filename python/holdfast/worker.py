@@ -13,7 +13,7 @@ import runpy
 import sys
 import types
 
-from holdfast import errors, process
+from holdfast import errors, process, random_state
 
 _OUR_FILES = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
 
@@ -24,7 +24,9 @@ def run(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # whole lines, at once: the launcher shows them
-    if os.environ.get("HOLDFAST_SPARE") == "1" and not _wait_for_rank():
+    spare = os.environ.get("HOLDFAST_SPARE") == "1"
+    random_state.remember_process_seed()
+    if spare and not _wait_for_rank():
         return 0
     process.set_title(process.worker_title(argv))
     process.take_children_along()
@@ -40,10 +42,9 @@ def run(argv: list[str]) -> int:
 
 def _wait_for_rank() -> bool:
     """Warm and parked until promoted. False: there is no more need of this spare."""
-    from holdfast import joining, random_state, warm_up
+    from holdfast import joining, warm_up
 
     warm_up.first_step()
-    random_state.remember_process_seed()
     member = joining.new_member()
     try:
         place = member.park()

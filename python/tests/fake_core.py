@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -12,6 +13,8 @@ import time
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
+
+from holdfast._core import GlooWaits
 
 
 class Member:
@@ -32,6 +35,7 @@ class Member:
         self.phases: list[tuple[int, int]] = []
         self._kill = [int(n) for n in os.environ.get("HOLDFAST_TEST_KILL", "-1:-1").split(":")]
         self._seen = 0
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
         self._send(("hello", int(os.environ["HOLDFAST_WORKER"])))
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -82,6 +86,8 @@ class Member:
         return found
 
     def group_begin(self, epoch: int) -> None:
+        GlooWaits.install()
+        GlooWaits.group_begin()
         self._before = set(self._open_sockets())
         self._making = epoch
 
@@ -120,6 +126,7 @@ class Member:
             except OSError:
                 pass
         self._close(epoch)
+        GlooWaits.group_broken()
 
     # the interface
     def park(self) -> dict[str, str]:

@@ -111,6 +111,7 @@ class FakeRun:
             while any(w.exit_status is None and w.rank is not None for w in self.workers):
                 self._turn()
                 if time.monotonic() > deadline:
+                    self._show_stacks()
                     raise AssertionError("the run did not end:\n" + "\n".join(self._describe()))
         finally:
             self._end()
@@ -122,6 +123,13 @@ class FakeRun:
             self.epoch,
             self.deaths,
         )
+
+    def _show_stacks(self) -> None:
+        for w in self.workers:
+            if w.exit_status is None:
+                signal.pidfd_send_signal(w.pidfd, signal.SIGUSR1)
+        for _ in range(20):
+            self._turn()
 
     def _describe(self) -> list[str]:
         return [
@@ -295,6 +303,11 @@ class FakeRun:
         if len(seated) == self.world_size:
             for s in seated:
                 self._answer(s, "finished", True)
+
+    def _on_break(self, w: Worker, number: int) -> None:
+        """Breaks the epoch though nobody died."""
+        self._tell(w, ("reply", number, None))
+        self._break()
 
     def _closed(self, w: Worker, number: int, epoch: int) -> bool:
         if epoch == self.epoch and self.broken_at != epoch:
