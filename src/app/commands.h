@@ -1,13 +1,17 @@
 // The subcommands. Each adds itself to the command line and, when chosen, leaves its exit code.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
 
 namespace holdfast::app {
 
-void add_run(CLI::App& app, int& exit_code);
+/// `after_dashes`: the words behind a "--", which outlive the parsing.
+void add_run(CLI::App& app, const std::vector<std::string>& after_dashes, int& exit_code);
 void add_demo(CLI::App& app, int& exit_code);
 
 }  // namespace holdfast::app

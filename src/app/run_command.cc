@@ -95,14 +95,15 @@ int run_agent(run::RunOptions options, const std::string& secret_file) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(CLI::App& app, const std::vector<std::string>& after_dashes, int& exit_code) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a training script as N ranks that survive their faults");
   command->prefix_command();
   command->footer(kExamples);
   declare_run_flags(*command, *flags);
-  command->callback([command, flags, &exit_code] {
+  command->callback([command, flags, &after_dashes, &exit_code] {
     flags->words = command->remaining();
+    flags->words.insert(flags->words.end(), after_dashes.begin(), after_dashes.end());
     log_quiet(flags->quiet);
     auto options = options_from(*flags);
     if (!options) {

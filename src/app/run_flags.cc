@@ -194,6 +194,10 @@ Result<run::RunOptions> options_from(RunFlags flags) {
     return Error(Code::BadInput, "--nnodes " + flags.nnodes + ": several machines are not supported yet; use 1");
   }
   const Program program = TRY(find_program(flags.words, flags.module, default_python()), "holdfast run");
+  const std::string& script = program.command.front();
+  if (script.ends_with(".py") && !fs::is_regular_file(script)) {
+    return Error(Code::BadInput, "script " + script + " is not there; looked in " + fs::current_path().string());
+  }
   options.command = program.command;
   options.interpreter = flags.no_python ? "" : program.interpreter;
   options.policy.world_size = TRY(rank_count(flags.nproc), "holdfast run");

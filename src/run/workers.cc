@@ -40,6 +40,7 @@ Status Workers::start() {
   if (options_.interpreter.empty()) {
     way_ = Way::Plain;
     facts_.agent_store = false;
+    facts_.store_port = free_port();
   } else {
     start_fork_server();
   }
@@ -104,12 +105,8 @@ void Workers::start_store() {
       events_.on_output(0, stream, chunk);
     }
   };
-  events.on_exit = [this](world::ExitStatus) {
-    if (!ended_) events_.on_note("the store for plain scripts ended");
-    if (facts_.store_port == 0 && !ended_) {
-      facts_.agent_store = false;
-      start_waiting();
-    }
+  events.on_exit = [this, attempt = store_attempt_](world::ExitStatus) {
+    if (!ended_ && attempt == store_attempt_) on_store_exit();
   };
   if (way_ == Way::Fork) {
     spec.argv = {"-m", "holdfast.store_server"};
@@ -128,6 +125,25 @@ void Workers::start_store() {
   if (!process) start_waiting();
 }
 
+void Workers::on_store_exit() {
+  events_.on_note("the store for plain scripts ended");
+  if (facts_.store_port != 0) return;
+  facts_.agent_store = false;
+  start_waiting();
+}
+
+void Workers::renew_store(int restart_count) {
+  store_attempt_ = restart_count;
+  if (!facts_.agent_store) facts_.store_port = free_port();
+  if (!facts_.agent_store || way_ == Way::Undecided) return;
+  if (store_) store_->signal_group(SIGKILL);
+  auto old = std::shared_ptr<world::Process>(std::move(store_));  // posted: it may be what is calling us
+  world_.loop().post([old] {});
+  facts_.store_port = 0;
+  store_text_.clear();
+  start_store();
+}
+
 void Workers::on_store_output(BytesView chunk) {
   if (facts_.store_port != 0 || store_text_.size() > 4096) return;
   store_text_ += as_text(chunk);
@@ -138,7 +154,14 @@ void Workers::on_store_output(BytesView chunk) {
   start_waiting();
 }
 
+// Rank 0 of a program that we can't hand a socket to will host its own store: the port was free a moment ago.
+std::uint16_t Workers::free_port() {
+  const auto probe = world_.net().listen({"127.0.0.1", 0}, options_.secret, [](std::unique_ptr<world::Connection>) {});
+  return probe ? (*probe)->address().port : std::uint16_t{0};
+}
+
 void Workers::start_waiting() {
+  if (!facts_.agent_store) facts_.store_port = free_port();
   std::deque<Waiting> waiting;
   waiting.swap(waiting_);
   for (const Waiting& each : waiting) launch(each);
@@ -146,6 +169,7 @@ void Workers::start_waiting() {
 
 void Workers::spawn(WorkerId worker, std::optional<Rank> rank, int restart_count) {
   workers_[worker].spawned_at = world_.clock().steady();
+  if (restart_count != store_attempt_) renew_store(restart_count);
   const Waiting waiting{worker, rank, restart_count};
   const bool store_ready = facts_.store_port != 0 || !facts_.agent_store;
   if (way_ == Way::Undecided || !store_ready) {

@@ -62,6 +62,9 @@ class Workers {
   void start_fork_server();
   void on_fork_server(Result<int> threads);
   void start_store();
+  std::uint16_t free_port();
+  void renew_store(int restart_count);
+  void on_store_exit();
   void on_store_output(BytesView chunk);
   void start_waiting();
   void launch(const Waiting& waiting);
@@ -82,6 +85,7 @@ class Workers {
   int fork_server_starts_ = 0;
   std::unique_ptr<world::Process> store_;
   std::string store_text_;
+  int store_attempt_ = 0;  // restart count that the store is for: addresses of an earlier one must not be found
   Way way_ = Way::Undecided;
   bool ended_ = false;
   std::map<WorkerId, Worker> workers_;
