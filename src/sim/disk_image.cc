@@ -217,6 +217,7 @@ Result<std::vector<std::string>> DiskImage::list(const std::string& path) const 
 bool DiskImage::exists(const std::string& path) const { return find(path) != nullptr; }
 
 void DiskImage::crash() {
+  ++crashes_;
   const double keep = random_.chance(0.5) ? 0.5 : (random_.chance(0.5) ? 1.0 : 0.0);
   for (const Change& change : pending_) {
     if (random_.chance(keep)) apply(change);

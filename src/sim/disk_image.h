@@ -37,6 +37,8 @@ class DiskImage {
   /// Cuts the file, on stable storage too.
   bool truncate(const std::string& path, std::uint64_t size);
   std::uint64_t bytes_used() const { return used_; }
+  /// Crashes so far: a file opened before one must not be closed after it.
+  std::uint64_t crashes() const { return crashes_; }
   /// For the calls that SimDisk lets fail.
   bool draw_error(double probability) { return random_.chance(probability); }
 
@@ -63,6 +65,7 @@ class DiskImage {
   InodePtr root_;
   std::vector<Change> pending_;
   std::uint64_t used_ = 0;
+  std::uint64_t crashes_ = 0;
 };
 
 }  // namespace holdfast::sim

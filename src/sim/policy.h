@@ -65,4 +65,7 @@ struct Policy {
   ProcessPolicy process;
 };
 
+/// A day with weather of its own: which faults occur, and how often, drawn anew. No disk faults, nothing unkillable.
+Policy draw_policy(SimRandom& random);
+
 }  // namespace holdfast::sim

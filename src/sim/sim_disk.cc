@@ -13,9 +13,13 @@ Error gone(const std::string& what) { return {Code::Unavailable, what + ": the s
 class SimWritable final : public world::WritableFile {
  public:
   SimWritable(SimDisk& disk, InodePtr file, std::string path)
-      : disk_(disk), owner_(disk.owner()), file_(std::move(file)), path_(std::move(path)) {}
+      : disk_(disk),
+        owner_(disk.owner()),
+        crashes_(disk.image().crashes()),
+        file_(std::move(file)),
+        path_(std::move(path)) {}
   ~SimWritable() override {
-    if (owner_ == disk_.owner()) disk_.image().close(file_);
+    if (crashes_ == disk_.image().crashes()) disk_.image().close(file_);
   }
 
   Status append(BytesView bytes) override {
@@ -41,6 +45,7 @@ class SimWritable final : public world::WritableFile {
  private:
   SimDisk& disk_;
   Owner owner_;
+  std::uint64_t crashes_;
   InodePtr file_;
   std::string path_;
 };
@@ -48,9 +53,14 @@ class SimWritable final : public world::WritableFile {
 class SimReadable final : public world::ReadableFile {
  public:
   SimReadable(SimDisk& disk, InodePtr file, std::string path)
-      : disk_(disk), owner_(disk.owner()), file_(std::move(file)), path_(std::move(path)), size_(file_->bytes.size()) {}
+      : disk_(disk),
+        owner_(disk.owner()),
+        crashes_(disk.image().crashes()),
+        file_(std::move(file)),
+        path_(std::move(path)),
+        size_(file_->bytes.size()) {}
   ~SimReadable() override {
-    if (owner_ == disk_.owner()) disk_.image().close(file_);
+    if (crashes_ == disk_.image().crashes()) disk_.image().close(file_);
   }
 
   std::uint64_t size() const override { return size_; }
@@ -71,6 +81,7 @@ class SimReadable final : public world::ReadableFile {
  private:
   SimDisk& disk_;
   Owner owner_;
+  std::uint64_t crashes_;
   InodePtr file_;
   std::string path_;
   std::uint64_t size_;

@@ -223,6 +223,21 @@ TEST(SimDisk, SpaceOfAnOpenRemovedFileIsFreeOnceItIsClosed) {
   EXPECT_EQ(world.node().disk().bytes_used(), 0U);
 }
 
+TEST(SimDisk, AFileLeftOpenOverACrashDoesNotDisturbTheCountOfSpace) {
+  SimWorld world(1);
+  make_ckpt(world);
+  ASSERT_TRUE(write(world, "/ckpt/a", "12345"));
+  ASSERT_TRUE(world.disk().sync_dir("/ckpt"));
+  auto before = *world.disk().open("/ckpt/a");
+  world.restart();
+  auto after = *world.disk().open("/ckpt/a");
+  before.reset();
+  ASSERT_TRUE(world.disk().remove("/ckpt/a"));
+  EXPECT_EQ(world.node().disk().bytes_used(), 5U) << "still open";
+  after.reset();
+  EXPECT_EQ(world.node().disk().bytes_used(), 0U);
+}
+
 TEST(SimDisk, FailsByChanceAsThePolicySays) {
   SimWorld world(1);
   make_ckpt(world);

@@ -84,6 +84,8 @@ void SimForkServer::fork(const SpawnSpec& spec, ProcessEvents events, Done done)
 void SimForkServer::fork_child(Cluster& cluster, ProcessRecord& owner, ProcessRecord& server, const SharedPtr& shared,
                                std::uint64_t id) {
   const auto request = shared->waiting.find(id);
+  // The server's socket ends with its owner, and so does the server.
+  if (!owner.alive) return cluster.processes().end(server, {.code = 0, .signal = 0});
   if (request == shared->waiting.end()) return;
   ProcessTable& table = cluster.processes();
   const SpawnSpec& spec = request->second.spec;

@@ -48,6 +48,7 @@ Result<std::unique_ptr<world::Process>> SimProcesses::spawn(const SpawnSpec& spe
   ProcessRecord& child = table.add(*process_.node, &process_, spec);
   child.events = std::make_shared<ProcessEvents>(std::move(events));
   if (spec.ring != nullptr) child.ring = static_cast<SimSharedMemory*>(spec.ring)->pages();
+  child.spec.ring = nullptr;  // the parent's, and maybe gone by the time the program looks
   table.start(child, table.random().draw(cluster_.policy.process.start));
   return std::unique_ptr<world::Process>(std::make_unique<SimChild>(cluster_, child));
 }
