@@ -1,3 +1,4 @@
+// Addresses as text, and which of them never leave this machine.
 #include <arpa/inet.h>
 
 #include "world/net.h"

@@ -1,7 +1,6 @@
 #include "world/child.h"
 
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/check.h"
 #include "world/os_error.h"
+#include "world/pidfd.h"
 #include "world/proc_files.h"
 
 namespace holdfast::world {
@@ -125,7 +125,7 @@ void Child::look() {
 
 void Child::signal(int number) {
   if (status_) return;
-  ::pidfd_send_signal(pidfd_.native_handle(), number, nullptr, 0);
+  signal_pidfd(pidfd_.native_handle(), number);
 }
 
 void Child::signal_group(int number) {

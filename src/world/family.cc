@@ -1,17 +1,18 @@
 #include "world/family.h"
 
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <thread>
 
 #include "base/check.h"
 #include "world/os_error.h"
+#include "world/pidfd.h"
 
 namespace holdfast::world {
 namespace {
@@ -25,6 +26,7 @@ constexpr std::chrono::milliseconds kKillPauseMax{10};
 Family::Family(RealLoop& loop, bool subreaper)
     : loop_(loop), subreaper_(subreaper), our_session_(::getsid(0)), tag_prefix_(std::to_string(::getpid()) + "-") {
   if (!subreaper_) return;
+  if (const char* inherited = std::getenv(kTagVariable)) inherited_tag_ = inherited;
   CHECK(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   for (const pid_t pid : children_of_ours()) before_us_.insert(pid);
 }
@@ -35,7 +37,7 @@ Result<std::shared_ptr<Child>> Family::adopt(pid_t pid, std::string tag, Process
                                              OutputEnds err) {
   const std::string doing = "watch process " + std::to_string(pid);
   if (pid <= 1 || children_.contains(pid)) return Error(Code::Internal, doing + ": not a new child");
-  Fd pidfd(::pidfd_open(pid, 0));
+  Fd pidfd = open_pidfd(pid);
   if (!pidfd) return os_error(errno, doing);
   siginfo_t info{};
   const auto id = static_cast<id_t>(pidfd.get());
@@ -43,6 +45,7 @@ Result<std::shared_ptr<Child>> Family::adopt(pid_t pid, std::string tag, Process
   auto child = std::make_shared<Child>(loop_, pid, std::move(pidfd), tag, std::move(events), std::move(out),
                                        std::move(err));
   children_.emplace(pid, child);
+  std::erase(dead_, pid);
   live_tags_.insert(tag);
   child->watch([this, pid, tag] { reaped(pid, tag); });
   return child;
@@ -68,18 +71,29 @@ void Family::look() {
   sweep();
 }
 
-std::vector<Family::Orphan> Family::orphans() const {
+std::vector<Family::Orphan> Family::orphans() {
   std::vector<Orphan> found;
   if (!subreaper_) return found;
   for (const pid_t pid : children_of_ours()) {
-    if (children_.contains(pid) || before_us_.contains(pid)) continue;
+    if (children_.contains(pid)) continue;
     const auto stat = read_proc_stat(pid);
-    if (stat && stat->parent == ::getpid() && stat->session != our_session_) found.push_back({pid, *stat});
+    if (!stat || stat->parent != ::getpid() || stat->session == our_session_ || foreign(pid)) continue;
+    found.push_back({pid, *stat});
   }
   return found;
 }
 
+bool Family::foreign(pid_t pid) {
+  if (!before_us_.contains(pid)) return false;
+  const auto tag = started_with(pid, kTagVariable);
+  if (!tag || *tag == inherited_tag_) return true;
+  before_us_.erase(pid);  // a zombie has no environment to be asked again
+  return false;
+}
+
 bool Family::of_a_dead_child(const Orphan& orphan) const {
+  // A new session may be what a fork server has just made, under a number that a dead child had before.
+  if (forks_pending_ > 0 && orphan.stat.session == orphan.pid) return false;
   if (children_.contains(orphan.stat.session) || children_.contains(orphan.stat.group)) return false;
   const auto died = [this](pid_t pid) { return std::find(dead_.begin(), dead_.end(), pid) != dead_.end(); };
   if (died(orphan.stat.session) || died(orphan.stat.group)) return true;

@@ -17,7 +17,8 @@ namespace holdfast::world {
 constexpr const char* kTagVariable = "HOLDFAST_SPAWN_TAG";
 
 /// Each child of ours leads a session of its own, so whatever carries another session than ours descends from one of
-/// them; what is in our session, or was our child before this object was made, is never touched.
+/// them. What is in our session is never touched, nor what was our child before this object was made, unless its tag
+/// tells that it comes from an agent of Holdfast whose orphans we are to end.
 class Family {
  public:
   Family(RealLoop& loop, bool subreaper);
@@ -37,7 +38,8 @@ class Family {
     pid_t pid;
     ProcStat stat;
   };
-  std::vector<Orphan> orphans() const;
+  std::vector<Orphan> orphans();
+  bool foreign(pid_t pid);
   bool of_a_dead_child(const Orphan& orphan) const;
   /// Reaps dead orphans and kills those whose family is dead.
   void sweep();
@@ -48,6 +50,7 @@ class Family {
   bool subreaper_;
   pid_t our_session_;
   std::set<pid_t> before_us_;
+  std::string inherited_tag_;  // marks all that our own ancestors started: it proves nothing
   std::string tag_prefix_;
   std::uint64_t last_tag_ = 0;
   std::map<pid_t, std::shared_ptr<Child>> children_;

@@ -13,7 +13,6 @@
 namespace holdfast::world {
 namespace {
 
-constexpr std::chrono::seconds kForkPatience{10};
 constexpr std::size_t kFdsMax = 3;
 
 Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)); }
@@ -44,8 +43,12 @@ Result<bool> send_packet(int socket, const std::string& text, const std::vector<
 
 }  // namespace
 
-ForkLink::ForkLink(RealLoop& loop, Family& family, Fd socket, OnReady on_ready)
-    : loop_(loop), family_(family), socket_(loop.context(), socket.release()), on_ready_(std::move(on_ready)) {}
+ForkLink::ForkLink(RealLoop& loop, Family& family, Fd socket, Nanos patience, OnReady on_ready)
+    : loop_(loop),
+      family_(family),
+      socket_(loop.context(), socket.release()),
+      patience_(patience),
+      on_ready_(std::move(on_ready)) {}
 
 void ForkLink::start() { wait_for_answers(); }
 
@@ -76,7 +79,7 @@ void ForkLink::fork(const SpawnSpec& spec, ProcessEvents events, Done done) {
     return;
   }
   request.done = std::move(done);
-  request.timer = loop_.call_after(kForkPatience, [self = shared_from_this(), id] { self->timed_out(id); });
+  request.timer = loop_.call_after(patience_, [self = shared_from_this(), id] { self->timed_out(id); });
   requests_.emplace(id, std::move(request));
   family_.forks_pending(+1);
   queue_.push_back(*std::move(packet));
@@ -137,7 +140,7 @@ void ForkLink::take(const ForkMessage& message) {
 void ForkLink::greeted(const ForkReady& ready) {
   const auto on_ready = std::exchange(on_ready_, nullptr);
   if (!on_ready) return;
-  if (!ready.ready) return on_ready(Error(Code::Unavailable, "the fork server can't serve: " + ready.why));
+  if (!ready.ready) return on_ready(Error(Code::BadInput, "the fork server can't serve: " + ready.why));
   if (!ready.version.empty() && ready.version != HOLDFAST_VERSION) {
     return on_ready(Error(Code::Unavailable, "the fork server's Python has holdfast " + ready.version +
                                                  ", this is " HOLDFAST_VERSION ": install the same version"));

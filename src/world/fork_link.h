@@ -20,8 +20,9 @@ class ForkLink : public std::enable_shared_from_this<ForkLink> {
   using OnReady = std::function<void(Result<int>)>;
   using Done = std::function<void(Result<std::unique_ptr<Process>>)>;
 
-  /// `family` outlives this object.
-  ForkLink(RealLoop& loop, Family& family, Fd socket, OnReady on_ready);
+  /// `family` outlives this object. `on_ready` gets BadInput from a server that runs and says why it can't serve, and
+  /// Unavailable where there is none: it died, or is of another version.
+  ForkLink(RealLoop& loop, Family& family, Fd socket, Nanos patience, OnReady on_ready);
   void start();
   void fork(const SpawnSpec& spec, ProcessEvents events, Done done);
   /// Takes the last answers it sent, then gives up on the rest.
@@ -57,6 +58,7 @@ class ForkLink : public std::enable_shared_from_this<ForkLink> {
   RealLoop& loop_;
   Family& family_;
   asio::posix::stream_descriptor socket_;
+  Nanos patience_;  // for each answer
   OnReady on_ready_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Request> requests_;  // without `done`: timed out, but its child may still come

@@ -34,7 +34,7 @@ struct ExitStatus {
 
 enum class Stream : std::uint8_t { Out, Err };
 
-/// What to do with one of a child's output streams.
+/// What to do with one of a child's output streams. Neither: the child keeps ours.
 struct OutputSpec {
   bool to_callback = true;          ///< whole chunks, as read, to `ProcessEvents::on_output`
   std::optional<std::string> file;  ///< and/or appended to this file (without a callback the child writes it directly)
@@ -88,7 +88,8 @@ class Processes {
  public:
   virtual ~Processes() = default;
   virtual Result<std::unique_ptr<Process>> spawn(const SpawnSpec& spec, ProcessEvents events) = 0;
-  /// Starts `spec` as a fork server. `on_ready` gets its greeting: Ok(number of threads it has), or why it can't serve.
+  /// Starts `spec` as a fork server. `on_ready` gets its greeting: Ok(number of threads it has), or why it can't serve:
+  /// BadInput in its own words, Unavailable where it died or is of another version.
   virtual Result<std::unique_ptr<ForkServer>> spawn_fork_server(
       const SpawnSpec& spec, ProcessEvents events, std::function<void(Result<int> threads)> on_ready) = 0;
   virtual Result<std::unique_ptr<SharedMemory>> make_shared_memory(std::size_t bytes) = 0;

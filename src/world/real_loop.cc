@@ -107,9 +107,11 @@ void RealLoop::background(std::function<void()> work, std::function<void()> done
 }
 
 void RealLoop::run() {
-  const auto keep_serving = asio::make_work_guard(context_);
-  context_.run();
-  context_.restart();
+  {
+    const auto keep_serving = asio::make_work_guard(context_);
+    context_.run();
+  }
+  context_.restart();  // after the guard is gone, whose end stops a context without work
 }
 
 void RealLoop::stop() { context_.stop(); }

@@ -18,8 +18,6 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::chrono::seconds kHandshakePatience{5};
-constexpr std::size_t kHandshakesMax = 256;  // strangers that connect and say nothing must not use up descriptors
 constexpr std::chrono::milliseconds kAcceptPause{50};
 
 Nonce make_nonce(Random& random) {
@@ -59,8 +57,10 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   using OnPeer = std::function<void(std::unique_ptr<Connection>)>;
 
-  Acceptor(RealLoop& loop, Random& random, std::shared_ptr<Strangers> strangers, std::string secret, OnPeer on_peer)
+  Acceptor(RealLoop& loop, Random& random, const NetPolicy& policy, std::shared_ptr<Strangers> strangers,
+           std::string secret, OnPeer on_peer)
       : random_(random),
+        policy_(policy),
         acceptor_(loop.context()),
         pause_(loop.context()),
         strangers_(std::move(strangers)),
@@ -113,11 +113,11 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const auto peer = socket.remote_endpoint(failure);
     if (failure) return;
     const std::string host = peer.address().to_string();
-    if (greeting_.size() >= kHandshakesMax) return strangers_->refused(host, "too many connections without handshake");
+    if (greeting_.size() >= policy_.handshakes_max) return strangers_->refused(host, "too many connections without handshake");
     tune(socket);
     auto session = std::make_shared<Session>(std::move(socket), host, strangers_);
     greeting_.insert(session);
-    session->handshake(Role::Listener, secret_, make_nonce(random_), kHandshakePatience,
+    session->handshake(Role::Listener, secret_, make_nonce(random_), policy_.handshake_patience,
                        [weak = weak_from_this(), key = std::weak_ptr(session)](auto connection) {
                          const auto self = weak.lock();
                          if (self == nullptr) return;
@@ -128,6 +128,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   Random& random_;
+  NetPolicy policy_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   std::shared_ptr<Strangers> strangers_;
@@ -149,14 +150,14 @@ class RealListener final : public Listener {
 
 }  // namespace
 
-RealNet::RealNet(RealLoop& loop, Random& random)
-    : loop_(loop), random_(random), strangers_(std::make_shared<Strangers>()) {}
+RealNet::RealNet(RealLoop& loop, Random& random, const NetPolicy& policy)
+    : loop_(loop), random_(random), policy_(policy), strangers_(std::make_shared<Strangers>()) {}
 
 RealNet::~RealNet() = default;
 
 Result<std::unique_ptr<Listener>> RealNet::listen(const Address& at, const std::string& secret,
                                                   std::function<void(std::unique_ptr<Connection>)> on_peer) {
-  auto acceptor = std::make_shared<Acceptor>(loop_, random_, strangers_, secret, std::move(on_peer));
+  auto acceptor = std::make_shared<Acceptor>(loop_, random_, policy_, strangers_, secret, std::move(on_peer));
   if (auto opened = acceptor->open(at); !opened) return std::move(opened).error();
   acceptor->accept();
   return std::unique_ptr<Listener>(std::make_unique<RealListener>(std::move(acceptor)));

@@ -11,10 +11,15 @@ namespace holdfast::world {
 
 class Strangers;
 
+struct NetPolicy {
+  Nanos handshake_patience = std::chrono::seconds(5);  ///< for a peer that connects to a listener of ours
+  std::size_t handshakes_max = 256;  ///< at once; peers that connect and say nothing must not use up descriptors
+};
+
 /// `loop` and `random` outlive this object and all connections and listeners made by it.
 class RealNet final : public Net {
  public:
-  RealNet(RealLoop& loop, Random& random);
+  RealNet(RealLoop& loop, Random& random, const NetPolicy& policy = {});
   ~RealNet() override;
   Result<std::unique_ptr<Listener>> listen(const Address& at, const std::string& secret,
                                            std::function<void(std::unique_ptr<Connection>)> on_peer) override;
@@ -24,6 +29,7 @@ class RealNet final : public Net {
  private:
   RealLoop& loop_;
   Random& random_;
+  NetPolicy policy_;
   std::shared_ptr<Strangers> strangers_;  // shared with connections, which may live as long as the loop
 };
 

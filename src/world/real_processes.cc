@@ -50,8 +50,8 @@ class RealForkServer final : public ForkServer {
 
 }  // namespace
 
-RealProcesses::RealProcesses(RealLoop& loop, bool subreaper)
-    : loop_(loop), family_(loop, subreaper), child_signals_(loop.context()) {
+RealProcesses::RealProcesses(RealLoop& loop, bool subreaper, const ProcessPolicy& policy)
+    : loop_(loop), policy_(policy), family_(loop, subreaper), child_signals_(loop.context()) {
   if (subreaper) start_watching();
 }
 
@@ -113,7 +113,7 @@ Result<std::unique_ptr<ForkServer>> RealProcesses::spawn_fork_server(const Spawn
   }
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
-  auto link = std::make_shared<ForkLink>(loop_, family_, std::move(ours), std::move(on_ready));
+  auto link = std::make_shared<ForkLink>(loop_, family_, std::move(ours), policy_.fork_patience, std::move(on_ready));
   events.on_exit = [link, on_exit = std::move(events.on_exit)](ExitStatus status) {
     link->server_exited();
     if (on_exit) on_exit(status);
