@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast import checkpoint, errors, group, marks, transfer
+from holdfast import checkpoint, errors, group, marks, probe, transfer
 from holdfast.member import Plan
 from holdfast.session import Session
 
@@ -23,6 +23,7 @@ def rejoin(session: Session, applied: int) -> int:
                 raise
             applied = fallen_back.applied
             continue
+        probe.settle()
         member.mark(marks.RESTORED, plan["step"])
         member.restored(plan["epoch"], plan["step"])
         return plan["step"]
