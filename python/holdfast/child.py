@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import random
@@ -10,7 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from holdfast import process
 
@@ -37,8 +36,8 @@ class Job:
         return cls(argv, env, str(request.get("cwd", "")), dict(zip(names, descriptors, strict=True)))
 
 
-def run(job: Job) -> int:
-    """Becomes the worker and runs its script; returns the exit code."""
+def run(job: Job) -> NoReturn:
+    """Becomes the worker, runs its script and ends with it."""
     _take_descriptors(job.descriptors)
     for name, value in job.env.items():
         if value is None:
@@ -56,11 +55,10 @@ def run(job: Job) -> int:
     _own_randomness()
     _own_threads()
     gc.enable()
-    atexit.register(gc.unfreeze)  # so that what modules free when an interpreter ends is freed
 
     from holdfast import worker
 
-    return worker.run(job.argv)
+    worker.run(job.argv)
 
 
 def _take_descriptors(descriptors: dict[str, int]) -> None:

@@ -14,6 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
 from holdfast import marks
+from holdfast.abort_watch import AbortWatch
 from holdfast.member import Member
 from holdfast.session import Session
 
@@ -21,6 +22,7 @@ from holdfast.session import Session
 REBUILD_TIMEOUT = timedelta(seconds=2)
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 
+_watch: AbortWatch | None = None
 _models: list[weakref.ref[DistributedDataParallel]] = []  # in the order of their making, alike on all ranks
 
 
@@ -119,11 +121,18 @@ def make(session: Session, epoch: int, timeout: timedelta, step: int) -> None:
         member.group_made(epoch)
         if wrapped:
             sys.excepthook = hook
+    if session.on_device:
+        global _watch
+        _watch = AbortWatch(member, epoch)
     member.mark(marks.GROUP_MADE, step)
 
 
 def unmake() -> None:
     """Destroys the default group, whose sockets are dead or whose peers are done with it."""
+    global _watch
+    if _watch is not None:
+        _watch.stop()
+        _watch = None
     if dist.is_initialized():
         dist.destroy_process_group()
 

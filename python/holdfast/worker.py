@@ -6,21 +6,36 @@ how a standby process comes to be where forking can't serve. With HOLDFAST_SPARE
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib.machinery
 import io
 import os
 import runpy
+import signal
 import sys
+import threading
 import types
+from typing import NoReturn
 
 from holdfast import errors, process, random_state
 
 _OUR_FILES = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
 
 
-def run(argv: list[str]) -> int:
-    """Runs the script of `argv` and returns the exit code. Raises what Python itself has to end with (SystemExit,
-    KeyboardInterrupt)."""
+def run(argv: list[str]) -> NoReturn:
+    """Runs the script of `argv` and ends this process as Python would at its end."""
+    try:
+        code = _run(argv)
+    except SystemExit as request:
+        code = _code_of(request)
+    except KeyboardInterrupt as interrupt:
+        sys.excepthook(type(interrupt), interrupt, interrupt.__traceback__)
+        code = -signal.SIGINT
+    _leave(code)
+
+
+def _run(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # whole lines, at once: the launcher shows them
@@ -90,6 +105,29 @@ def _failed(error: Exception) -> int:
     return 1
 
 
+def _code_of(request: SystemExit) -> int:
+    if request.code is None:
+        return 0
+    if isinstance(request.code, int):
+        return request.code
+    print(request.code, file=sys.stderr)
+    return 1
+
+
+def _leave(code: int) -> NoReturn:
+    """Threads are waited for, exit functions run, streams flushed. The interpreter is not taken apart: in a fork that
+    would copy all the memory shared with the fork server, and torch's group must not outlive what it is made of."""
+    getattr(threading, "_shutdown")()
+    getattr(atexit, "_run_exitfuncs")()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
 def main() -> int:
     process.die_with_parent(process.agent_pid())
     argv = sys.argv[1:]
@@ -98,7 +136,7 @@ def main() -> int:
     if not argv or argv == ["-m"]:
         print("usage: python -m holdfast.worker (SCRIPT | -m MODULE) [ARGUMENT]...", file=sys.stderr)
         return 2
-    return run(argv)
+    run(argv)
 
 
 if __name__ == "__main__":
