@@ -23,17 +23,22 @@ def main() -> None:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     note_process(options.out, rank)
 
-    def hold_interpreter(*_: object) -> None:
-        note_fault(options.out)
-        sum(itertools.repeat(0))  # a native loop without end that never gives up the interpreter lock
+    block = False
 
-    signal.signal(signal.SIGUSR2, hold_interpreter)
+    def block_next_step(*_: object) -> None:
+        nonlocal block
+        block = True
+
+    signal.signal(signal.SIGUSR2, block_next_step)
     run = holdfast.attach()
     work = workloads.make(options.case)
     run.track(model=work.wrap(), optimizer=work.optimizer)
     log = StepLog(options.out, rank)
     for step in run.steps(STEPS):
         with step:
+            if block:
+                note_fault(options.out)
+                sum(itertools.repeat(0))  # a native loop without end that never gives up the interpreter lock
             loss = work.step(int(step), rank, ranks)
             log.ended(int(step), loss)
 

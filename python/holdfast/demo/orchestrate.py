@@ -191,6 +191,6 @@ def main(argv: list[str] | None = None) -> int:
         code = EXIT_FAILED
     if code == EXIT_DONE and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
-    elif code != EXIT_DONE:
+    elif code != EXIT_DONE and folder.exists():
         say(f"Reports and logs are in {folder}")
     return code
