@@ -189,6 +189,7 @@ PYBIND11_MODULE(_core, module) {
       .def("phase", [](PyMember& self, int phase, Step step) { self.member().phase(static_cast<telemetry::Phase>(phase), step); })
       .def("broken", [](PyMember& self, Epoch epoch) { return self.member().broken(epoch); })
       .def("fault", [](PyMember& self, Step step) { return self.member().fault(step); })
+      .def("failed", [](PyMember& self, const std::string& text) { self.member().failed(text); })
       .def("restored", [](PyMember& self, Epoch epoch, Step step) { self.member().restored(epoch, step); })
       .def("drain", [](PyMember& self) { python::unlocked([&] { self.member().drain(); }); })
       .def("group_begin", [](PyMember& self, Epoch epoch) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import traceback
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -66,12 +67,17 @@ def attach(backend: str | None = None, timeout: timedelta | None = None) -> Run:
 
 
 def tell_of_error(error: BaseException) -> None:
-    """The script failed. Where that came of a broken group, the agent should know that the script is not to blame."""
-    if _run is not None and _member is not None and errors.is_group_error(error):
-        try:
+    """The script failed, and this process is on its way out: no rank that hangs. Where the error came of a broken group,
+    the agent should know that the script is not to blame."""
+    if _run is None or _member is None:
+        return
+    try:
+        if errors.is_group_error(error):
             _member.group_error(_run.epoch, f"{type(error).__name__}: {error}")
-        except RuntimeError:
-            pass  # the agent is gone: nobody to tell
+        else:
+            _member.failed("".join(traceback.format_exception(error)))
+    except RuntimeError:
+        pass  # the agent is gone: nobody to tell
 
 
 def _leave() -> None:

@@ -22,11 +22,11 @@ sigset_t forwarded() {
   return set;
 }
 
-[[noreturn]] void become_agent(pid_t front, const sigset_t& before, const std::function<int()>& agent) {
+[[noreturn]] void become_agent(pid_t front, const std::function<int()>& agent) {
   ::setpgid(0, 0);  // a Ctrl-C reaches it through the front alone, once
   ::prctl(PR_SET_PDEATHSIG, front_died_signal());
   if (::getppid() != front) ::_exit(1);
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  // Signals stay blocked until the agent is ready to hear them; its children get the mask of every new process.
   const int code = agent();
   std::fflush(nullptr);
   ::_exit(code);
@@ -55,15 +55,14 @@ int front_died_signal() { return SIGRTMIN + 1; }
 int run_behind_front(const std::function<int()>& agent) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t signals = forwarded();
-  sigset_t before;
-  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   const pid_t front = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
     log_error("fork: not enough memory or processes");
     return 1;
   }
-  if (child == 0) become_agent(front, before, agent);
+  if (child == 0) become_agent(front, agent);
   const int code = wait_for(child, signals);
   const auto left = world::make_real_world({.subreaper = true})->processes().kill_all(kPatience);
   for (pid_t pid : left) log_error("process " + std::to_string(pid) + " would not die and is given up");

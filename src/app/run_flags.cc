@@ -60,8 +60,7 @@ void declare_recovery(CLI::App& command, RunFlags& flags) {
   command.add_option("--spares", flags.spares, "Warm spare processes")->group(kRecovery)->capture_default_str();
   command.add_option("--preload", flags.preload, "Module that the fork server imports too (repeatable)")
       ->group(kRecovery)
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command.add_option("--spawn", flags.spawn, "How ranks start: fork, standby, or auto (fork where that is safe)")
       ->group(kRecovery)
       ->check(CLI::IsMember({"auto", "fork", "standby"}))

@@ -21,6 +21,14 @@ RunFacts facts_of(const RunOptions& options) {
   return {.run_id = options.run_id, .seed = options.seed, .ckpt_dir = options.ckpt_dir,
           .ckpt_every_steps = options.ckpt_every_steps};
 }
+
+RunRecord begin_record(const RunOptions& options, Nanos now) {
+  RunRecord record;
+  record.run_id = options.run_id;
+  record.world_size = options.policy.world_size;
+  record.began_at = now;
+  return record;
+}
 }  // namespace
 
 Agent::Agent(world::World& world, RunOptions options)
@@ -33,11 +41,8 @@ Agent::Agent(world::World& world, RunOptions options)
       monitor_(world, options_, workers_, coordinator_, monitor_events()),
       committer_(world, options_, committer_events()),
       injector_(world, options_, workers_, coordinator_, [this] { return committer_.newest_directory(); }),
-      ledger_(world.clock().steady()) {
-  record_.run_id = options_.run_id;
-  record_.world_size = options_.policy.world_size;
-  record_.began_at = world.clock().steady();
-}
+      record_(begin_record(options_, world.clock().steady())),
+      ledger_(record_.began_at) {}
 
 Agent::~Agent() = default;
 

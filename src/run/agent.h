@@ -80,8 +80,8 @@ class Agent {
   Committer committer_;
   Injector injector_;
   Agreement agreement_;
-  telemetry::Ledger ledger_;
   RunRecord record_;
+  telemetry::Ledger ledger_;  // begins with the record
   bool started_once_ = false;
   bool ended_ = false;
   bool stop_asked_ = false;

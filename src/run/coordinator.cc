@@ -120,6 +120,13 @@ void Coordinator::handle(Nanos now, WorkerId worker, const Finished& finished) {
   }
 }
 
+void Coordinator::handle(Nanos now, WorkerId worker, const Failed& failed) {
+  Slot* slot = slot_of(worker);
+  if (slot == nullptr || slot->failed_at) return;
+  slot->failed_at = now;
+  slot->error = failed.text;
+}
+
 Coordinator::Actions Coordinator::on_exit(Nanos now, WorkerId worker, world::ExitStatus status,
                                           const std::string& error) {
   if (mode_ == Mode::Ended) return take();
@@ -146,14 +153,15 @@ Coordinator::Actions Coordinator::on_exit(Nanos now, WorkerId worker, world::Exi
     end_if_some_left_early();
     return take();
   }
+  const std::string why = error.empty() ? slot->error : error;
   slot->worker = 0;
   std::string seen = status.signal != 0 ? "ended by signal " + std::to_string(status.signal)
                                         : "exited with code " + std::to_string(status.code);
   if (clean) seen += " inside the step loop";
   FaultKind kind = FaultKind::Crashed;
   if (status.signal == SIGKILL) kind = FaultKind::Killed;
-  if (status.signal == 0 && !error.empty()) kind = FaultKind::UserError;
-  recover(now, open_fault(now, kind, {rank}, seen, error));
+  if (status.signal == 0 && !why.empty()) kind = FaultKind::UserError;
+  recover(now, open_fault(now, kind, {rank}, seen, why));
   return take();
 }
 
@@ -416,6 +424,7 @@ Coordinator::Actions Coordinator::tick(Nanos now) {
     recover(now, open_fault(now, FaultKind::GroupError, {}, "a collective failed", group_error_text_));
   }
   tick_fences(now);
+  tick_failing(now);
   tick_gathering(now);
   return take();
 }
@@ -431,6 +440,15 @@ void Coordinator::tick_fences(Nanos now) {
       end_run(kExitTryLater, "a process could not be killed; this machine needs a look before it runs anything again");
       return;
     }
+  }
+}
+
+void Coordinator::tick_failing(Nanos now) {
+  for (Rank rank = 0; rank < slots_.size(); ++rank) {
+    const Slot& slot = slots_[rank];
+    if (!slot.failed_at || now - *slot.failed_at <= policy_.exit_patience) continue;
+    recover(now, open_fault(now, FaultKind::UserError, {rank}, "raised an error and did not end", slot.error));
+    return;
   }
 }
 

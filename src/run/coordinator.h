@@ -32,6 +32,7 @@ struct CoordinatorPolicy {
   world::Nanos group_error_patience = std::chrono::seconds(1);  ///< failed collective to the fault that explains it
   world::Nanos kill_patience = std::chrono::seconds(5);      ///< SIGKILL to exit
   world::Nanos restart_grace = std::chrono::seconds(5);      ///< SIGTERM to SIGKILL for healthy plain ranks
+  world::Nanos exit_patience = std::chrono::seconds(10);     ///< an error of the script to the end of its process
 };
 
 // Actions, to be carried out in order.
@@ -125,6 +126,8 @@ class Coordinator {
 
   Mode mode() const { return mode_; }
   Epoch epoch() const { return epoch_; }
+  /// The script of `rank` raised an error: the process is on its way out, whatever it seems to do.
+  bool failing(Rank rank) const { return slots_[rank].failed_at.has_value(); }
   /// Ranks may end: the loop is over, or a stop was agreed.
   bool leaving() const { return mode_ == Mode::After || stop_code_.has_value(); }
   bool uses_api() const { return api_; }
@@ -144,6 +147,8 @@ class Coordinator {
     bool replacement = false;
     Step applied = kNoStep;
     world::Nanos since{};
+    std::optional<world::Nanos> failed_at = {};  // its script raised an error; it is on its way out
+    std::string error = {};
   };
   struct Spare {
     bool parked = false;
@@ -159,6 +164,7 @@ class Coordinator {
   void handle(world::Nanos now, WorkerId worker, const Restored& message);
   void handle(world::Nanos now, WorkerId worker, const GroupError& message);
   void handle(world::Nanos now, WorkerId worker, const Finished& message);
+  void handle(world::Nanos now, WorkerId worker, const Failed& message);
   template <typename Other>
   void handle(world::Nanos, WorkerId, const Other&) {}
 
@@ -183,6 +189,7 @@ class Coordinator {
   void end_run(int exit_code, const std::string& why);
   void tick_fences(world::Nanos now);
   void tick_gathering(world::Nanos now);
+  void tick_failing(world::Nanos now);
   bool all(Place place) const;
   Slot* slot_of(WorkerId worker);
   Actions take();

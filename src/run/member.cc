@@ -217,6 +217,8 @@ Result<KvReply> Member::kv(KvRequest request) {
   return *reply;
 }
 
+void Member::failed(const std::string& text) { send(Failed{.text = text.substr(0, 64 << 10)}); }
+
 void Member::probe_reply(std::uint64_t probe, std::int64_t sequence, const std::string& stack) {
   send(ProbeReply{.id = probe, .sequence = sequence, .stack = stack.substr(0, 64 << 10)});
 }

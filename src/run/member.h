@@ -50,6 +50,7 @@ class Member {
   void restored(Epoch epoch, Step step);
   /// Sends what is left and hangs up. Blocks for that; nothing else may be called afterwards.
   void leave();
+  void failed(const std::string& text);
   void probe_reply(std::uint64_t probe, std::int64_t sequence, const std::string& stack);
 
   bool broken(Epoch epoch) const { return aborted_.load() >= epoch; }

@@ -101,6 +101,12 @@ struct Vote {
   auto fields() { return std::tie(proposal, accepted, step); }
 };
 
+/// The script raised `text` (a traceback, shown already); the process is on its way out.
+struct Failed {
+  std::string text;
+  auto fields() { return std::tie(text); }
+};
+
 // ---- agent to worker ----
 
 struct Promote {
@@ -179,7 +185,7 @@ struct Act {
 
 using Message = std::variant<Hello, Park, Attach, Ready, Restored, GroupError, KvRequest, ShardDone, ProbeReply, Heartbeat,
                              Finished, Vote, Promote, Assign, Regroup, Abort, Verdict, KvReply, Probe, Release, Propose,
-                             Agreed, Act>;
+                             Agreed, Act, Failed>;
 
 Bytes encode(Message message);
 /// Errors: BadInput (unknown kind, cut short, bytes left over). Allocates no more than the input's size.

@@ -122,7 +122,7 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   const RankState& state = ranks_[rank];
   telemetry::RankView view;
   view.rank = rank;
-  view.exiting = !coordinator_.uses_api();
+  view.exiting = !coordinator_.uses_api() || coordinator_.failing(rank);
   view.waits = coordinator_.waits(rank);
   view.first_step = state.first_step;
   Workers::Worker* worker = workers_.find(id);
