@@ -9,8 +9,10 @@
 
 #include "app/commands.h"
 #include "app/front.h"
+#include "app/live_table.h"
 #include "app/run_flags.h"
 #include "app/secret.h"
+#include "app/terminal.h"
 #include "base/log.h"
 #include "run/agent.h"
 #include "world/real_world.h"
@@ -35,10 +37,18 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
+constexpr auto kRefresh = std::chrono::milliseconds(500);
+
+std::FILE* file_of(world::Stream stream) { return stream == world::Stream::Out ? stdout : stderr; }
+
 void print(world::Stream stream, std::string_view text) {
-  std::FILE* to = stream == world::Stream::Out ? stdout : stderr;
-  std::fwrite(text.data(), 1, text.size(), to);
-  std::fflush(to);
+  std::fwrite(text.data(), 1, text.size(), file_of(stream));
+  std::fflush(file_of(stream));
+}
+
+void refresh(world::World& world, const run::Agent& agent, Terminal& terminal) {
+  terminal.show(live_table({agent.coordinator().mode(), agent.record()}, terminal.width()));
+  world.loop().call_after(kRefresh, [&] { refresh(world, agent, terminal); });
 }
 
 Result<std::string> make_run_dir() {
@@ -80,12 +90,21 @@ int run_agent(run::RunOptions options, const std::string& secret_file) {
   options.run_dir = *run_dir;
   if (options.ckpt_dir.empty()) options.ckpt_dir = options.run_dir + "/ckpt";
   if (options.log_dir.empty()) options.log_dir = fs::absolute("holdfast-logs-" + options.run_id).string();
+  Terminal terminal;
+  const bool live = Terminal::usable() && !options.quiet;
   options.print = print;
+  if (live) {
+    options.print = [&](world::Stream stream, std::string_view text) { terminal.print(file_of(stream), text); };
+    log_preceded_by([&] { terminal.erase(); });
+  }
 
   auto agent = std::make_unique<run::Agent>(*world, std::move(options));
   listen_to_signals(*world, *agent);
   const Status started = agent->start();
+  if (live) refresh(*world, *agent, terminal);
   if (started) world->loop().run();
+  log_preceded_by({});
+  terminal.erase();
   const int code = started ? agent->exit_code() : report_failure(started.error());
   agent.reset();
   std::error_code ignored;

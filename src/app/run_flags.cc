@@ -219,6 +219,7 @@ Result<run::RunOptions> options_from(RunFlags flags) {
   options.tee = TRY(stream_choice("--tee", flags.tee), "holdfast run");
   options.log_dir = absolute(flags.log_dir);
   options.prefix = !flags.no_prefix;
+  options.quiet = flags.quiet;
   options.report_path = absolute(flags.report);
   options.bind = {flags.bind, 0};
   options.seed = flags.seed;

@@ -16,11 +16,22 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+std::function<void()>& preceding() {
+  static std::function<void()> fn;
+  return fn;
+}
+
+void print(spdlog::level::level_enum level, const std::string& line) {
+  if (preceding() && logger().should_log(level)) preceding()();
+  logger().log(level, "{}", line);
+}
+
 }  // namespace
 
-void log_info(const std::string& line) { logger().info("{}", line); }
-void log_warn(const std::string& line) { logger().warn("{}", line); }
-void log_error(const std::string& line) { logger().error("{}", line); }
+void log_info(const std::string& line) { print(spdlog::level::info, line); }
+void log_warn(const std::string& line) { print(spdlog::level::warn, line); }
+void log_error(const std::string& line) { print(spdlog::level::err, line); }
+void log_preceded_by(std::function<void()> fn) { preceding() = std::move(fn); }
 void log_quiet(bool quiet) { logger().set_level(quiet ? spdlog::level::warn : spdlog::level::info); }
 
 }  // namespace holdfast

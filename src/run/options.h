@@ -60,7 +60,7 @@ struct RunOptions {
 
   std::vector<PlannedFault> faults;
   std::string report_path;
-  bool live_table = false;
+  bool quiet = false;  ///< no table that changes on the terminal
 
   /// Where people read: standard output and error of the launcher.
   std::function<void(world::Stream, std::string_view)> print;
