@@ -114,7 +114,7 @@ def run_block(block: Block, setting: Setting, results: Results, say: Callable[[s
             launch.advance(SETTLE_STEPS + 1, START_LIMIT_S)
             for rank in victims:
                 moment = launch.strike(block.fault, rank)
-                seconds.append(launch.recover(moment, RECOVERY_LIMIT_S[block.system]))
+                seconds.append(launch.recover(moment, rank, RECOVERY_LIMIT_S[block.system]))
                 launch.advance(SETTLE_STEPS, START_LIMIT_S)
             beyond = _beyond(block, launch.processes(), victims)
             if block.system == "holdfast":

@@ -97,10 +97,10 @@ class Launch:
         self.wait(lambda: len(read_faults(self.setting.folder)) > before, 30, "the rank to block itself")
         return read_faults(self.setting.folder)[-1]
 
-    def recover(self, fault_ns: int, limit_s: float) -> float:
+    def recover(self, fault_ns: int, victim: int, limit_s: float) -> float:
         """Seconds from the fault to the next new step of all ranks."""
-        self.wait(lambda: recovery_s(self.logs, fault_ns) is not None, limit_s, "the next step after a fault")
-        seconds = recovery_s(self.logs, fault_ns)
+        self.wait(lambda: recovery_s(self.logs, fault_ns, victim) is not None, limit_s, "the next step after a fault")
+        seconds = recovery_s(self.logs, fault_ns, victim)
         assert seconds is not None
         return seconds
 

@@ -1,7 +1,7 @@
 """From step logs to numbers. Pure.
 
-The time of a recovery is from the fault to the first moment at which all ranks have ended a step that they had not all
-ended before the fault: steps computed again from a checkpoint don't count.
+The time of a recovery is from the fault to the moment when all ranks have ended the first step that the victim had not
+ended before the fault: none can end it without the victim, and steps computed again from a checkpoint don't count.
 """
 
 from __future__ import annotations
@@ -38,18 +38,14 @@ class Row:
         return statistics.median(self.seconds)
 
 
-def ended_by_all(logs: Mapping[int, Sequence[Line]], before_ns: int | None = None) -> int:
-    """The newest step that every rank has ended (before a moment); -1 for none."""
-    newest = []
-    for lines in logs.values():
-        steps = [line.step for line in lines if before_ns is None or line.at_ns <= before_ns]
-        newest.append(max(steps, default=-1))
-    return min(newest, default=-1)
+def ended_by_all(logs: Mapping[int, Sequence[Line]]) -> int:
+    """The newest step that every rank has ended; -1 for none."""
+    return min((max((line.step for line in lines), default=-1) for lines in logs.values()), default=-1)
 
 
-def recovery_s(logs: Mapping[int, Sequence[Line]], fault_ns: int) -> float | None:
-    """Seconds from the fault to the next new step of all ranks; None while there is none."""
-    wanted = ended_by_all(logs, fault_ns) + 1
+def recovery_s(logs: Mapping[int, Sequence[Line]], fault_ns: int, victim: int) -> float | None:
+    """Seconds from the fault to the moment when all ranks have ended the step that the victim had not; None till then."""
+    wanted = max((line.step for line in logs[victim] if line.at_ns <= fault_ns), default=-1) + 1
     moments = []
     for lines in logs.values():
         moment = next((line.at_ns for line in lines if line.step >= wanted), None)

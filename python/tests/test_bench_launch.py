@@ -69,7 +69,7 @@ def test_a_killed_rank_is_seen_to_come_back(setting: Setting) -> None:
     with Launch("torchrun", setting) as launch:
         launch.advance(5, limit_s=60)
         moment = launch.strike("sigkill", rank=1)
-        assert launch.recover(moment, limit_s=60) > 0
+        assert launch.recover(moment, victim=1, limit_s=60) > 0
         assert launch.processes() == {0: 1, 1: 2}
 
 

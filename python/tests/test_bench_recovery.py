@@ -24,19 +24,26 @@ def log(*pairs: tuple[int, int]) -> list[Line]:
 
 def test_recovery_ends_when_the_last_rank_has_ended_the_next_step() -> None:
     logs = {0: log((0, 50), (1, 100), (2, 170)), 1: log((0, 50), (1, 101), (2, 190))}
-    assert measure.recovery_s(logs, 120 * MS) == pytest.approx(0.07)
+    assert measure.recovery_s(logs, 120 * MS, victim=1) == pytest.approx(0.07)
 
 
 def test_steps_computed_again_from_a_checkpoint_do_not_count() -> None:
     logs = {0: log((0, 50), (1, 100), (0, 600), (1, 650), (2, 700)), 1: log((0, 50), (1, 100), (0, 600), (1, 650))}
-    assert measure.recovery_s(logs, 120 * MS) is None
+    assert measure.recovery_s(logs, 120 * MS, victim=1) is None
     logs[1] += log((2, 710))
-    assert measure.recovery_s(logs, 120 * MS) == pytest.approx(0.59)
+    assert measure.recovery_s(logs, 120 * MS, victim=1) == pytest.approx(0.59)
 
 
 def test_a_survivor_may_have_ended_the_step_before_the_fault() -> None:
     logs = {0: log((0, 50), (1, 100)), 1: log((0, 50), (1, 300))}
-    assert measure.recovery_s(logs, 150 * MS) == pytest.approx(0.15)
+    assert measure.recovery_s(logs, 150 * MS, victim=1) == pytest.approx(0.15)
+
+
+def test_a_step_that_the_victim_had_ended_does_not_count() -> None:
+    logs = {0: log((0, 50), (1, 160)), 1: log((0, 50), (1, 100))}
+    assert measure.recovery_s(logs, 150 * MS, victim=1) is None
+    logs = {0: logs[0] + log((2, 400)), 1: logs[1] + log((2, 450))}
+    assert measure.recovery_s(logs, 150 * MS, victim=1) == pytest.approx(0.3)
 
 
 def test_no_step_is_ended_by_all_while_a_rank_has_none() -> None:
