@@ -30,14 +30,19 @@ void Terminal::print(std::FILE* stream, std::string_view text) {
   erase();
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);
+  if (!table_.empty()) draw();
 }
 
 void Terminal::show(const std::string& table) {
   erase();
   table_ = table;
-  drawn_ = !table.empty();
-  std::fwrite(table.data(), 1, table.size(), stderr);
+  draw();
+}
+
+void Terminal::draw() {
+  std::fwrite(table_.data(), 1, table_.size(), stderr);
   std::fflush(stderr);
+  drawn_ = !table_.empty();
 }
 
 }  // namespace holdfast::app

@@ -20,6 +20,7 @@ class Terminal {
   void erase();
 
  private:
+  void draw();
   std::string table_;
   bool drawn_ = false;
 };
