@@ -235,8 +235,10 @@ Status CheckpointDir::remove_checkpoint(CheckpointId id) {
   }
   for (const std::string& name : names) {
     if (name == kManifestFile) continue;
-    if (!is_ours(name)) return Error(Code::Conflict, dir + "/" + name + " is not ours: move it elsewhere");
-    TRY(disk_.remove(dir + "/" + name), "remove " + name);
+    std::string file = dir;
+    file.append("/").append(name);
+    if (!is_ours(name)) return Error(Code::Conflict, file + " is not ours: move it elsewhere");
+    TRY(disk_.remove(file), "remove " + name);
   }
   TRY(disk_.remove(dir), "remove " + dir);
   TRY(disk_.sync_dir(path_), "sync " + path_);
@@ -249,8 +251,10 @@ Status CheckpointDir::make_durable_path() {
   for (std::string path = path_; path != "/";) {
     path = parent_of(path);
     Status synced = disk_.sync_dir(path);
-    // A directory that we may not open is none that we made an entry in.
-    if (!synced && synced.error().code() != Code::Denied) return std::move(synced).error().in("sync " + path);
+    // Denied: we may not open it, so we made no entry in it. Internal: a file system (of a container, say) that knows
+    // no sync of directories; it lies above ours, and refusing to run would help nobody.
+    if (synced || synced.error().code() == Code::Denied || synced.error().code() == Code::Internal) continue;
+    return std::move(synced).error().in("sync " + path);
   }
   path_durable_ = true;
   return Ok{};

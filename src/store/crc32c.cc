@@ -8,7 +8,7 @@ namespace holdfast::store {
 namespace {
 
 // The library counts bytes in an int.
-constexpr std::size_t kPieceBytesMax = std::size_t{1} << 30;
+constexpr std::size_t kPieceBytesMax = std::size_t{1} << 30U;
 
 }  // namespace
 

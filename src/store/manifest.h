@@ -14,8 +14,8 @@
 namespace holdfast::store {
 
 constexpr std::uint32_t kManifestVersion = 1;
-constexpr std::uint64_t kManifestBytesMax = std::uint64_t{256} << 20;
-constexpr std::size_t kStructureBytesMax = std::size_t{64} << 20;
+constexpr std::uint64_t kManifestBytesMax = std::uint64_t{256} << 20U;
+constexpr std::size_t kStructureBytesMax = std::size_t{64} << 20U;
 constexpr std::size_t kRunIdBytesMax = 256;
 
 struct Manifest {

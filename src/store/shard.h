@@ -16,7 +16,7 @@
 
 namespace holdfast::store {
 
-constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20U;
 constexpr std::uint32_t kShardsMax = 65'536;
 
 /// What a manifest says of one shard: enough to verify every byte.
