@@ -83,7 +83,7 @@ def models() -> list[DistributedDataParallel]:
 
 
 def sequence_number() -> int:
-    """Collectives begun in the default group."""
+    """Collectives begun in the default group; -1 where there is none."""
     group = dist.group.WORLD
     return -1 if group is None else int(group._get_sequence_number_for_group())  # type: ignore[attr-defined]
 
