@@ -51,21 +51,25 @@ void Committer::on_shard(Rank rank, const ShardDone& shard) {
                     std::to_string(shard.epoch) + ": the run is in epoch " + std::to_string(epoch_));
     return;
   }
-  if (!shard.error.empty()) {
-    pending_.erase(shard.step);
-    const store::CheckpointId id{.epoch = shard.epoch, .step = shard.step};
-    submit([this, id] { (void)dir_.discard(id); }, [] {});
-    events_.on_failed(shard.step, rank, shard.error);
-    return;
-  }
   Pending& pending = pending_[shard.step];
-  pending.shards[rank] = {.file = shard.file, .bytes = shard.bytes, .chunk_bytes = store::kChunkBytes,
-                          .chunk_crcs = shard.chunk_crc32c};
-  if (!shard.structure.empty()) pending.structure = shard.structure;
-  if (pending.shards.size() < options_.policy.world_size) return;
+  if (!shard.error.empty()) {
+    if (pending.failed.empty()) events_.on_failed(shard.step, rank, shard.error);
+    pending.failed.insert(rank);
+  } else {
+    pending.shards[rank] = {.file = shard.file, .bytes = shard.bytes, .chunk_bytes = store::kChunkBytes,
+                            .chunk_crcs = shard.chunk_crc32c};
+    if (!shard.structure.empty()) pending.structure = shard.structure;
+  }
+  // Until all have answered, somebody may still be writing there.
+  if (pending.shards.size() + pending.failed.size() < options_.policy.world_size) return;
   Pending whole = std::move(pending);
   pending_.erase(pending_.begin(), pending_.upper_bound(shard.step));
-  commit(shard.step, std::move(whole));
+  if (whole.failed.empty()) {
+    commit(shard.step, std::move(whole));
+  } else {
+    const store::CheckpointId id{.epoch = epoch_, .step = shard.step};
+    submit([this, id] { (void)dir_.discard(id); }, [] {});
+  }
 }
 
 void Committer::commit(Step step, Pending pending) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "run/messages.h"
 #include "run/options.h"
@@ -45,6 +46,7 @@ class Committer {
  private:
   struct Pending {
     std::map<Rank, store::ShardRecord> shards;
+    std::set<Rank> failed;
     std::string structure;
   };
   struct Job {

@@ -242,9 +242,10 @@ void Workers::exited(WorkerId worker, world::ExitStatus status) {
   const std::string error = read_error(worker);
   // Its helpers (data-loading workers) go with it; then its handles, but not while one of them is calling us.
   if (Worker* found = find(worker); found != nullptr && found->process) found->process->signal_group(SIGKILL);
+  // What it still had to say is in its ring while `on_exit` is told.
+  events_.on_exit(worker, status, error);
   auto gone = std::make_shared<std::map<WorkerId, Worker>::node_type>(workers_.extract(worker));
   world_.loop().post([gone] {});
-  events_.on_exit(worker, status, error);
 }
 
 std::string Workers::read_error(WorkerId worker) {
