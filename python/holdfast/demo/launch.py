@@ -76,7 +76,7 @@ def command(launcher: str, job: Job, folder: Path, faults: Sequence[Fault]) -> l
     words = [launcher, "run", "--standalone", f"--nproc-per-node={job.ranks}", f"--spares={SPARES}"]
     words += [f"--ckpt-dir={folder / 'checkpoints'}", f"--ckpt-every-steps={checkpoint_interval(job.steps)}"]
     words += [f"--report={folder / 'report.json'}", f"--log-dir={folder / 'logs'}", "--redirects=3"]
-    words += ["--preload=holdfast.demo.train"]
+    words += [f"--preload=holdfast.demo.{module}" for module in ("corpus", "model", "steplog")]
     if faults:
         words.append(f"--faults={folder / 'faults.json'}")
     words += ["-m", "holdfast.demo.train", f"--steps={job.steps}", f"--seed={job.train_seed}", f"--out={folder}"]
