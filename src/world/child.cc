@@ -29,8 +29,7 @@ std::shared_ptr<Output> make_output(RealLoop& loop, OutputEnds& ends, Output::Re
 
 }  // namespace
 
-Child::Child(RealLoop& loop, pid_t pid, Fd pidfd, std::string tag, ProcessEvents events, OutputEnds out,
-             OutputEnds err)
+Child::Child(RealLoop& loop, pid_t pid, Fd pidfd, std::string tag, ProcessEvents events, OutputEnds out, OutputEnds err)
     : loop_(loop),
       pid_(pid),
       pidfd_(loop.context(), pidfd.release()),
@@ -94,6 +93,7 @@ void Child::report_exit() {
 
 void Child::reap() {
   if (!reaped_) {
+    signal_group(SIGKILL);  // helpers go with their leader, whose pid still names the group
     siginfo_t info{};
     ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG);
     reaped_ = true;

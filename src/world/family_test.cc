@@ -23,7 +23,7 @@ class FamilyTest : public ProcessesTest {
 
 TEST_F(FamilyTest, KillsTheHelpersThatADeadChildLeft) {
   Story story;
-  const auto process = spawn(shell("sleep 1000 & echo $!; read -r never"), story.record());
+  const auto process = spawn(shell("sleep 1000 & echo $!; wait"), story.record());
   Watched helper(number_told(story));
   process->signal(SIGKILL);  // to it alone
   ASSERT_TRUE(serve([&] { return story.exit.has_value(); }));
@@ -66,8 +66,8 @@ TEST_F(FamilyTest, LeavesNoZombieOfAnOrphan) {
 
 TEST_F(FamilyTest, KillAllEndsWholeTreesAndTellsTheOwners) {
   Story story;
-  const auto process = spawn(shell("trap '' TERM INT; sleep 1000 & setsid sh -c 'sleep 1000 & echo $!; wait' & wait"),
-                             story.record());
+  const auto process =
+      spawn(shell("trap '' TERM INT; sleep 1000 & setsid sh -c 'sleep 1000 & echo $!; wait' & wait"), story.record());
   Watched deep(number_told(story));
   EXPECT_EQ(processes_.kill_all(seconds(30)), std::vector<pid_t>());
   EXPECT_FALSE(deep.alive());
