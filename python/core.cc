@@ -81,14 +81,20 @@ class PyMember {
 
   run::KvReply kv(Epoch epoch, run::KvOp op, std::vector<std::string> keys, std::string value = "",
                   std::int64_t number = 0, double timeout_s = 0) {
-    run::KvRequest request{.id = 0, .epoch = epoch, .op = op, .keys = std::move(keys), .value = std::move(value),
-                           .number = number, .timeout_ms = static_cast<std::int64_t>(timeout_s * 1000)};
+    run::KvRequest request{.id = 0,
+                           .epoch = epoch,
+                           .op = op,
+                           .keys = std::move(keys),
+                           .value = std::move(value),
+                           .number = number,
+                           .timeout_ms = static_cast<std::int64_t>(timeout_s * 1000)};
     const std::string key = request.keys.empty() ? "" : request.keys.front();
     run::KvReply reply = or_raise(unlocked([&] { return member().kv(std::move(request)); }));
     if (reply.status == run::KvStatus::Closed) {
       throw std::runtime_error("store of epoch " + std::to_string(epoch) + " is closed");
     }
-    if (reply.status == run::KvStatus::TimedOut) throw std::runtime_error("store: key " + key + " did not come in time");
+    if (reply.status == run::KvStatus::TimedOut)
+      throw std::runtime_error("store: key " + key + " did not come in time");
     if (reply.status == run::KvStatus::Missing) throw std::runtime_error("store: no key " + key);
     return reply;
   }
@@ -185,29 +191,35 @@ PYBIND11_MODULE(_core, module) {
       .def("save", &PyMember::save)
       .def("set_probe", &PyMember::set_probe)
       .def("spin", [](PyMember&) { python::spin(); })
-      .def("mark", [](PyMember& self, int mark, Step step) { self.member().mark(static_cast<telemetry::Mark>(mark), step); })
-      .def("phase", [](PyMember& self, int phase, Step step) { self.member().phase(static_cast<telemetry::Phase>(phase), step); })
+      .def("mark",
+           [](PyMember& self, int mark, Step step) { self.member().mark(static_cast<telemetry::Mark>(mark), step); })
+      .def("phase", [](PyMember& self, int phase,
+                       Step step) { self.member().phase(static_cast<telemetry::Phase>(phase), step); })
       .def("broken", [](PyMember& self, Epoch epoch) { return self.member().broken(epoch); })
       .def("fault", [](PyMember& self, Step step) { return self.member().fault(step); })
       .def("failed", [](PyMember& self, const std::string& text) { self.member().failed(text); })
       .def("restored", [](PyMember& self, Epoch epoch, Step step) { self.member().restored(epoch, step); })
       .def("drain", [](PyMember& self) { python::unlocked([&] { self.member().drain(); }); })
-      .def("group_begin", [](PyMember& self, Epoch epoch) {
-        python::unlocked([&] { python::begin_group(self.member(), epoch); });
-      })
-      .def("group_made", [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_made(epoch); }); })
-      .def("kv_set", [](PyMember& self, Epoch epoch, std::string key, const py::bytes& value) {
-        self.kv(epoch, run::KvOp::Set, {std::move(key)}, std::string(value));
-      })
-      .def("kv_get", [](PyMember& self, Epoch epoch, std::string key, double timeout_s) {
-        return py::bytes(self.kv(epoch, run::KvOp::Get, {std::move(key)}, "", 0, timeout_s).value);
-      })
-      .def("kv_add", [](PyMember& self, Epoch epoch, std::string key, std::int64_t value) {
-        return self.kv(epoch, run::KvOp::Add, {std::move(key)}, "", value).number;
-      })
-      .def("kv_check", [](PyMember& self, Epoch epoch, std::vector<std::string> keys) {
-        return self.kv(epoch, run::KvOp::Check, std::move(keys)).number != 0;
-      })
+      .def("group_begin",
+           [](PyMember& self, Epoch epoch) { python::unlocked([&] { python::begin_group(self.member(), epoch); }); })
+      .def("group_made",
+           [](PyMember& self, Epoch epoch) { python::unlocked([&] { self.member().group_made(epoch); }); })
+      .def("kv_set",
+           [](PyMember& self, Epoch epoch, std::string key, const py::bytes& value) {
+             self.kv(epoch, run::KvOp::Set, {std::move(key)}, std::string(value));
+           })
+      .def("kv_get",
+           [](PyMember& self, Epoch epoch, std::string key, double timeout_s) {
+             return py::bytes(self.kv(epoch, run::KvOp::Get, {std::move(key)}, "", 0, timeout_s).value);
+           })
+      .def("kv_add",
+           [](PyMember& self, Epoch epoch, std::string key, std::int64_t value) {
+             return self.kv(epoch, run::KvOp::Add, {std::move(key)}, "", value).number;
+           })
+      .def("kv_check",
+           [](PyMember& self, Epoch epoch, std::vector<std::string> keys) {
+             return self.kv(epoch, run::KvOp::Check, std::move(keys)).number != 0;
+           })
       .def("kv_delete", [](PyMember& self, Epoch epoch, std::string key) {
         return self.kv(epoch, run::KvOp::Delete, {std::move(key)}).number != 0;
       });

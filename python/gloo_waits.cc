@@ -25,7 +25,8 @@ constexpr const char* kWaitRecv =
     "_ZN4gloo9transport3tcp13UnboundBuffer8waitRecvEPiNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE";
 constexpr const char* kWaitSend =
     "_ZN4gloo9transport3tcp13UnboundBuffer8waitSendEPiNSt6chrono8durationIlSt5ratioILl1ELl1000EEEE";
-constexpr const char* kSignal = "_ZN4gloo9transport3tcp13UnboundBuffer15signalExceptionENSt15__exception_ptr13exception_ptrE";
+constexpr const char* kSignal =
+    "_ZN4gloo9transport3tcp13UnboundBuffer15signalExceptionENSt15__exception_ptr13exception_ptrE";
 constexpr std::size_t kVtableSlots = 12;  // more than the class has; the table is followed by others of the library
 
 std::mutex mutex;  // guards the three below; never taken by a thread that holds a buffer's own lock
@@ -38,7 +39,8 @@ Wait wait_send = nullptr;
 Signal signal_exception = nullptr;
 
 void tell(void* buffer) {
-  signal_exception(buffer, std::make_exception_ptr(std::runtime_error("gloo: the process group is broken, a peer is gone")));
+  signal_exception(buffer,
+                   std::make_exception_ptr(std::runtime_error("gloo: the process group is broken, a peer is gone")));
 }
 
 // A buffer stays in `waiting` for as long as a wait on it lasts: so none of them is ever gone.

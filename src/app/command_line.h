@@ -9,8 +9,8 @@
 namespace holdfast::app {
 
 struct Program {
-  std::string interpreter;            ///< "" where it is not a Python script
-  std::vector<std::string> command;   ///< script and arguments, "-m" module and arguments, or any program
+  std::string interpreter;           ///< "" where it is not a Python script
+  std::vector<std::string> command;  ///< script and arguments, "-m" module and arguments, or any program
 };
 
 /// `words`: what follows the options. `module`: -m was given among them. `our_python`: for scripts named without one.

@@ -40,7 +40,8 @@ TEST(CommandLine, AnythingElseIsAProgram) {
 
 TEST(CommandLine, MistakesAreNamed) {
   EXPECT_NE(find_program({}, false, "py").error().message().find("nothing to run"), std::string::npos);
-  EXPECT_NE(find_program({"--nproc", "4"}, false, "py").error().message().find("unknown option --nproc"), std::string::npos);
+  EXPECT_NE(find_program({"--nproc", "4"}, false, "py").error().message().find("unknown option --nproc"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ int exec_demo(std::vector<std::string> arguments) {
 }  // namespace
 
 void add_demo(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("demo", "Train a small model twice, without faults and through a dozen of them");
+  CLI::App* command =
+      app.add_subcommand("demo", "Train a small model twice, without faults and through a dozen of them");
   command->prefix_command();
   command->set_help_flag();  // the Python side knows the options
   command->callback([command, &exit_code] { exit_code = exec_demo(command->remaining()); });

@@ -10,8 +10,8 @@ namespace holdfast::app {
 /// Told to the agent when the front has died: end at once.
 int front_died_signal();
 
-/// Runs `agent` in a child and passes SIGTERM, SIGINT, SIGUSR1 and SIGHUP on to it. Returns its exit code once it and all
-/// that it left behind are gone; 1 where it died of a signal. Call before there is any thread.
+/// Runs `agent` in a child and passes SIGTERM, SIGINT, SIGUSR1 and SIGHUP on to it. Returns its exit code once it and
+/// all that it left behind are gone; 1 where it died of a signal. Call before there is any thread.
 int run_behind_front(const std::function<int()>& agent);
 
 }  // namespace holdfast::app

@@ -31,8 +31,8 @@ std::string live_table(const LiveView& view, std::size_t width) {
   const run::RunRecord& record = view.record;
   char head[160];
   const double wall = std::chrono::duration<double>(record.ended_at - record.began_at).count();
-  std::snprintf(head, sizeof head, "%7.0f s  step %lld  %s  %u ranks  epoch %llu  faults %zu  redone %llu  ETTR %.3f", wall,
-                static_cast<long long>(record.steps), mode_word(view.mode), record.world_size,
+  std::snprintf(head, sizeof head, "%7.0f s  step %lld  %s  %u ranks  epoch %llu  faults %zu  redone %llu  ETTR %.3f",
+                wall, static_cast<long long>(record.steps), mode_word(view.mode), record.world_size,
                 static_cast<unsigned long long>(record.epochs), record.faults.size(),
                 static_cast<unsigned long long>(record.steps_redone), record.ettr);
   std::string table = row(head, width);

@@ -55,7 +55,8 @@ Result<std::string> make_run_dir() {
   std::error_code error;
   std::string path = (fs::temp_directory_path(error) / "holdfast-XXXXXX").string();
   if (error || ::mkdtemp(path.data()) == nullptr) {
-    return Error(Code::Unavailable, "cannot make a folder for the run in " + path + "; set TMPDIR to one that can be written");
+    return Error(Code::Unavailable,
+                 "cannot make a folder for the run in " + path + "; set TMPDIR to one that can be written");
   }
   return path;
 }

@@ -28,8 +28,9 @@ void declare_torchrun(CLI::App& command, RunFlags& flags) {
   };
   add("--nproc-per-node,--nproc_per_node", flags.nproc, "Ranks: a number, or gpu, cpu, auto");
   add("--nnodes", flags.nnodes, "Machines: 1");
-  command.add_option("--max-restarts,--max_restarts", flags.max_restarts,
-                     "Starts of all ranks after the first (in-place recoveries are not counted)")
+  command
+      .add_option("--max-restarts,--max_restarts", flags.max_restarts,
+                  "Starts of all ranks after the first (in-place recoveries are not counted)")
       ->group(kTorchrun)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -70,7 +71,8 @@ void declare_recovery(CLI::App& command, RunFlags& flags) {
       ->group(kRecovery)
       ->check(CLI::IsMember({"report", "replace"}))
       ->capture_default_str();
-  command.add_option("--no-progress-max", flags.no_progress_max, "Recoveries in a row without a new step; then exit 93")
+  command
+      .add_option("--no-progress-max", flags.no_progress_max, "Recoveries in a row without a new step; then exit 93")
       ->group(kRecovery)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -84,7 +86,8 @@ void declare_recovery(CLI::App& command, RunFlags& flags) {
   timeout("--checkpoint-timeout", flags.checkpoint_timeout, "Blocking part of a checkpoint (learned, 60s to 2h)");
   timeout("--group-timeout", flags.group_timeout, "The process group's own; must be the longest (3h)");
   command.add_option("--bind", flags.bind, "Address the agent listens on")->group(kRecovery)->capture_default_str();
-  command.add_option("--secret-file", flags.secret_file, "The run's secret (mode 0600); needed off loopback")->group(kRecovery);
+  command.add_option("--secret-file", flags.secret_file, "The run's secret (mode 0600); needed off loopback")
+      ->group(kRecovery);
   command.add_option("--seed", flags.seed, "Base of all random streams")->group(kRecovery)->capture_default_str();
 }
 
@@ -95,7 +98,9 @@ void declare_rest(CLI::App& command, RunFlags& flags) {
       ->group(kCkpt)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--ckpt-every-s", flags.ckpt_every_s, "Every so long; 0 never")->group(kCkpt)->capture_default_str();
+  command.add_option("--ckpt-every-s", flags.ckpt_every_s, "Every so long; 0 never")
+      ->group(kCkpt)
+      ->capture_default_str();
   command.add_option("--ckpt-keep", flags.ckpt_keep, "Newest ones that stay")
       ->group(kCkpt)
       ->check(CLI::PositiveNumber)
@@ -140,7 +145,8 @@ Result<run::StreamChoice> stream_choice(const std::string& flag, const std::stri
     const std::size_t colon = part.find(':');
     Rank rank = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + std::min(colon, part.size()), rank);
-    if (colon == std::string::npos || error != std::errc{} || end != part.data() + colon || !digit(part.substr(colon + 1))) {
+    if (colon == std::string::npos || error != std::errc{} || end != part.data() + colon ||
+        !digit(part.substr(colon + 1))) {
       return Error(Code::BadInput, flag + " " + text + ": write 0, 1, 2 or 3, or by rank as in 0:1,1:3");
     }
     choice.by_rank[rank] = part[colon + 1] - '0';
@@ -158,7 +164,8 @@ Status set_deadlines(const RunFlags& flags, run::RunOptions& options) {
     options.deadlines.start = TRY(parse_duration(flags.start_timeout), "--start-timeout");
     options.policy.start_patience = options.deadlines.start;
   }
-  if (!flags.group_timeout.empty()) options.deadlines.group_timeout = TRY(parse_duration(flags.group_timeout), "--group-timeout");
+  if (!flags.group_timeout.empty())
+    options.deadlines.group_timeout = TRY(parse_duration(flags.group_timeout), "--group-timeout");
   (void)TRY(fix(Phase::Compile, flags.compile_timeout), "--compile-timeout");
   (void)TRY(fix(Phase::Train, flags.train_timeout), "--train-timeout");
   (void)TRY(fix(Phase::Evaluate, flags.evaluate_timeout), "--evaluate-timeout");
@@ -177,7 +184,9 @@ Status set_faults(const std::string& file, run::RunOptions& options) {
   return Ok{};
 }
 
-std::string absolute(const std::string& path) { return path.empty() ? path : fs::absolute(path).lexically_normal().string(); }
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : fs::absolute(path).lexically_normal().string();
+}
 
 }  // namespace
 

@@ -22,8 +22,8 @@ struct RunFlags {
   bool module = false;
   bool no_python = false;
   std::string log_dir, redirects = "0", tee = "0";
-  std::string rdzv_backend, rdzv_endpoint, rdzv_id, rdzv_conf, master_addr, master_port, node_rank, role, monitor_interval,
-      start_method, local_addr;  // accepted for one machine, where they change nothing
+  std::string rdzv_backend, rdzv_endpoint, rdzv_id, rdzv_conf, master_addr, master_port, node_rank, role,
+      monitor_interval, start_method, local_addr;  // accepted for one machine, where they change nothing
 
   std::uint32_t spares = 1;
   std::vector<std::string> preload;

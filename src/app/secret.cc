@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSecretBytesMin = 16;
 
 Result<std::string> read_secret(const std::string& file) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(file.c_str(), &info) != 0) return Error(Code::BadInput, "--secret-file " + file + " can't be read");
   if ((info.st_mode & 077) != 0) {
     return Error(Code::BadInput, "--secret-file " + file + " can be read by others; chmod 600 it");
@@ -46,8 +46,9 @@ Result<std::string> run_secret(const world::Address& bind, const std::string& fi
   } else if (bind.loopback()) {
     return random_secret(random);
   } else {
-    return Error(Code::BadInput, "--bind " + bind.host +
-                                     " is not loopback: give the run a secret, by --secret-file (mode 0600) or HOLDFAST_SECRET");
+    return Error(Code::BadInput,
+                 "--bind " + bind.host +
+                     " is not loopback: give the run a secret, by --secret-file (mode 0600) or HOLDFAST_SECRET");
   }
   if (secret.size() < kSecretBytesMin) {
     return Error(Code::BadInput, "the secret is shorter than 16 bytes; make one with: openssl rand -hex 32");

@@ -16,9 +16,7 @@ using Bytes = std::vector<std::byte>;
 using BytesView = std::span<const std::byte>;
 
 inline BytesView as_bytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-inline std::string_view as_text(BytesView bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string_view as_text(BytesView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 class ByteWriter {
  public:

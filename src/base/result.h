@@ -41,8 +41,8 @@ struct Ok {};
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::move(error)) {}    // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   bool has_value() const { return state_.index() == 0; }
@@ -65,9 +65,9 @@ using Status = Result<Ok>;
 
 /// The value of `expr`, or return its error told as "`doing`: why". A GNU statement expression, as in
 /// `const auto step = TRY(dir.newest_step(), "resume");`
-#define TRY(expr, doing)                                              \
-  ({                                                                  \
-    auto try_result = (expr);                                         \
-    if (!try_result) return std::move(try_result).error().in(doing);  \
-    *std::move(try_result);                                           \
+#define TRY(expr, doing)                                             \
+  ({                                                                 \
+    auto try_result = (expr);                                        \
+    if (!try_result) return std::move(try_result).error().in(doing); \
+    *std::move(try_result);                                          \
   })

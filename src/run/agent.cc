@@ -18,7 +18,9 @@ constexpr Nanos kEndPatience = std::chrono::seconds(5);
 constexpr Nanos kCommitPatience = std::chrono::minutes(5);
 
 RunFacts facts_of(const RunOptions& options) {
-  return {.run_id = options.run_id, .seed = options.seed, .ckpt_dir = options.ckpt_dir,
+  return {.run_id = options.run_id,
+          .seed = options.seed,
+          .ckpt_dir = options.ckpt_dir,
           .ckpt_every_steps = options.ckpt_every_steps};
 }
 
@@ -148,8 +150,8 @@ void Agent::on_checkpoint_found(const Committer::Found& found) {
     if (each.code == Code::NotFound) continue;  // never committed: an abandoned one, not a damaged one
     record_.passed_over.push_back({each.checkpoint, each.why});
     log_warn("passed over checkpoint " + each.checkpoint + ": " + each.why);
-    carry_out(coordinator_.record(now(), FaultKind::CkptDamaged, {}, "checkpoint " + each.checkpoint + " does not verify",
-                                  each.why));
+    carry_out(coordinator_.record(now(), FaultKind::CkptDamaged, {},
+                                  "checkpoint " + each.checkpoint + " does not verify", each.why));
   }
   if (found.step != kNoStep) log_info("resuming from " + found.directory);
   carry_out(coordinator_.on_checkpoint(now(), found.step, found.directory));
@@ -269,7 +271,8 @@ void Agent::on_slow(const telemetry::SlowRank& slow) {
   if (options_.replace_slow) {
     carry_out(coordinator_.condemn(now(), FaultKind::Slow, {slow.rank}, seen, ""));
   } else {
-    carry_out(coordinator_.record(now(), FaultKind::Slow, {slow.rank}, seen, "reported only; --slow-ranks=replace replaces it"));
+    carry_out(coordinator_.record(now(), FaultKind::Slow, {slow.rank}, seen,
+                                  "reported only; --slow-ranks=replace replaces it"));
   }
 }
 
@@ -278,7 +281,8 @@ void Agent::on_checkpoint_failed(Step step, std::optional<Rank> rank, const std:
   std::vector<Rank> culprits;
   if (rank) culprits.push_back(*rank);
   carry_out(coordinator_.record(now(), FaultKind::CkptFailed, culprits,
-                                "checkpoint of step " + std::to_string(step) + " was not written; training goes on", why));
+                                "checkpoint of step " + std::to_string(step) + " was not written; training goes on",
+                                why));
   world_.loop().call_after(kCkptRetry, [this] { agreement_.want(kTakeCheckpoint); });
 }
 
@@ -325,7 +329,8 @@ void Agent::request_stop(const std::string& why) {
     coordinator_.stop(kExitTryLater);
     signal_ranks(SIGTERM);
   }
-  world_.loop().call_after(options_.grace, [this] { end(kExitTryLater, "the grace is over: stopped without waiting any longer"); });
+  world_.loop().call_after(options_.grace,
+                           [this] { end(kExitTryLater, "the grace is over: stopped without waiting any longer"); });
 }
 
 void Agent::end(int exit_code, const std::string& why) {
@@ -371,7 +376,8 @@ RunRecord Agent::record() const {
 }
 
 void Agent::write_report() {
-  const Status written = world::write_file_atomically(world_.disk(), options_.report_path, as_bytes(report_json(record())));
+  const Status written =
+      world::write_file_atomically(world_.disk(), options_.report_path, as_bytes(report_json(record())));
   if (!written) log_error("report: " + written.error().message());
 }
 

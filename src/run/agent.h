@@ -23,8 +23,8 @@ class Agent {
   /// `world` outlives this object.
   Agent(world::World& world, RunOptions options);
   ~Agent();
-  /// Starts the job; the loop does the rest and is stopped when the job has ended. Errors: the listener or the checkpoint
-  /// directory can't be had.
+  /// Starts the job; the loop does the rest and is stopped when the job has ended. Errors: the listener or the
+  /// checkpoint directory can't be had.
   Status start();
   bool ended() const { return ended_; }
   int exit_code() const { return record_.exit_code; }

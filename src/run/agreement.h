@@ -1,6 +1,6 @@
 // A moment all ranks agree on: "after step S we stop" or "after step S we take a checkpoint". Pure.
-// A rank that has already begun a step past S says no and a later S is proposed; one that said yes waits at the end of S
-// until all have. So all act after the same step, with no collective of the user's in between.
+// A rank that has already begun a step past S says no and a later S is proposed; one that said yes waits at the end of
+// S until all have. So all act after the same step, with no collective of the user's in between.
 #pragma once
 
 #include <optional>

@@ -56,8 +56,8 @@ void Committer::on_shard(Rank rank, const ShardDone& shard) {
     if (pending.failed.empty()) events_.on_failed(shard.step, rank, shard.error);
     pending.failed.insert(rank);
   } else {
-    pending.shards[rank] = {.file = shard.file, .bytes = shard.bytes, .chunk_bytes = store::kChunkBytes,
-                            .chunk_crcs = shard.chunk_crc32c};
+    pending.shards[rank] = {
+        .file = shard.file, .bytes = shard.bytes, .chunk_bytes = store::kChunkBytes, .chunk_crcs = shard.chunk_crc32c};
     if (!shard.structure.empty()) pending.structure = shard.structure;
   }
   // Until all have answered, somebody may still be writing there.
@@ -73,8 +73,11 @@ void Committer::on_shard(Rank rank, const ShardDone& shard) {
 }
 
 void Committer::commit(Step step, Pending pending) {
-  store::Manifest manifest{.run_id = options_.run_id, .step = step, .epoch = epoch_,
-                           .world_size = options_.policy.world_size, .structure = std::move(pending.structure),
+  store::Manifest manifest{.run_id = options_.run_id,
+                           .step = step,
+                           .epoch = epoch_,
+                           .world_size = options_.policy.world_size,
+                           .structure = std::move(pending.structure),
                            .shards = {}};
   for (auto& [rank, record] : pending.shards) manifest.shards.push_back(std::move(record));
   const std::string directory = dir_.checkpoint_path({.epoch = epoch_, .step = step});

@@ -1,5 +1,5 @@
-// Turns shards that ranks have written into committed checkpoints, and finds the newest whole one. Disk work runs in the
-// background, one job at a time.
+// Turns shards that ranks have written into committed checkpoints, and finds the newest whole one. Disk work runs in
+// the background, one job at a time.
 #pragma once
 
 #include <deque>

@@ -50,9 +50,15 @@ void Coordinator::handle(Nanos now, WorkerId worker, const Attach&) {
   slot->place = Place::Setup;
   slot->since = now;
   const auto rank = static_cast<Rank>(slot - slots_.data());
-  Assign assign{.rank = rank, .local_rank = rank, .world_size = policy_.world_size, .epoch = epoch_,
-                .replacement = slot->replacement, .run_id = facts_.run_id, .seed = facts_.seed,
-                .ckpt_dir = facts_.ckpt_dir, .ckpt_every_steps = facts_.ckpt_every_steps};
+  Assign assign{.rank = rank,
+                .local_rank = rank,
+                .world_size = policy_.world_size,
+                .epoch = epoch_,
+                .replacement = slot->replacement,
+                .run_id = facts_.run_id,
+                .seed = facts_.seed,
+                .ckpt_dir = facts_.ckpt_dir,
+                .ckpt_every_steps = facts_.ckpt_every_steps};
   actions_.push_back(SendTo{worker, std::move(assign)});
   api_ = true;
 }
@@ -407,7 +413,7 @@ Coordinator::Actions Coordinator::on_step_done(Nanos at, Step step) {
   return take();
 }
 
-void Coordinator::close_open_faults(Nanos now, std::optional<Nanos> Fault::*phase) {
+void Coordinator::close_open_faults(Nanos now, std::optional<Nanos> Fault::* phase) {
   for (int id : open_) {
     std::optional<Nanos>& at = faults_[static_cast<std::size_t>(id)].*phase;
     if (!at) at = now;
@@ -435,7 +441,8 @@ void Coordinator::tick_fences(Nanos now) {
       fence = Fence{.since = now, .killed = true};
       actions_.push_back(EndWorker{worker, true});
     } else if (fence.killed && now - fence.since > policy_.kill_patience) {
-      Fault& fault = open_fault(now, FaultKind::Unkillable, {}, "SIGKILL did not end worker " + std::to_string(worker), "");
+      Fault& fault =
+          open_fault(now, FaultKind::Unkillable, {}, "SIGKILL did not end worker " + std::to_string(worker), "");
       open_.erase(fault.id);
       end_run(kExitTryLater, "a process could not be killed; this machine needs a look before it runs anything again");
       return;
@@ -462,7 +469,8 @@ void Coordinator::tick_gathering(Nanos now) {
     waiting = waiting || slot.place == Place::Waiting || slot.place == Place::InLoop;
     const bool starts = slot.place == Place::Starting || slot.place == Place::Setup;
     const bool rejoins = slot.place == Place::Aborted || slot.place == Place::Restoring;
-    if ((starts && now - slot.since > policy_.start_patience) || (rejoins && now - slot.since > policy_.rejoin_patience)) {
+    if ((starts && now - slot.since > policy_.start_patience) ||
+        (rejoins && now - slot.since > policy_.rejoin_patience)) {
       late.push_back(rank);
     }
   }

@@ -27,12 +27,12 @@ struct CoordinatorPolicy {
   std::uint32_t spares = 1;
   int max_restarts = 3;            ///< starts of all ranks after the first
   int tries_without_progress = 3;  ///< recoveries and restarts in a row without one new step done by all
-  world::Nanos start_patience = std::chrono::minutes(10);    ///< spawn or replacement to the step loop
-  world::Nanos rejoin_patience = std::chrono::seconds(30);   ///< abort to a survivor's report
+  world::Nanos start_patience = std::chrono::minutes(10);       ///< spawn or replacement to the step loop
+  world::Nanos rejoin_patience = std::chrono::seconds(30);      ///< abort to a survivor's report
   world::Nanos group_error_patience = std::chrono::seconds(1);  ///< failed collective to the fault that explains it
-  world::Nanos kill_patience = std::chrono::seconds(5);      ///< SIGKILL to exit
-  world::Nanos restart_grace = std::chrono::seconds(5);      ///< SIGTERM to SIGKILL for healthy plain ranks
-  world::Nanos exit_patience = std::chrono::seconds(10);     ///< an error of the script to the end of its process
+  world::Nanos kill_patience = std::chrono::seconds(5);         ///< SIGKILL to exit
+  world::Nanos restart_grace = std::chrono::seconds(5);         ///< SIGTERM to SIGKILL for healthy plain ranks
+  world::Nanos exit_patience = std::chrono::seconds(10);        ///< an error of the script to the end of its process
 };
 
 // Actions, to be carried out in order.
@@ -85,8 +85,8 @@ struct EndRun {
   int exit_code;
   std::string why;
 };
-using Action = std::variant<SpawnRank, SpawnSpare, PromoteSpare, EndWorker, SendTo, OpenEpoch, FindCheckpoint, EnterMode,
-                            FaultOpened, FaultClosed, EndRun>;
+using Action = std::variant<SpawnRank, SpawnSpare, PromoteSpare, EndWorker, SendTo, OpenEpoch, FindCheckpoint,
+                            EnterMode, FaultOpened, FaultClosed, EndRun>;
 
 /// What every rank gets told at its start besides its place.
 struct RunFacts {
@@ -140,7 +140,18 @@ class Coordinator {
   const CoordinatorPolicy& policy() const { return policy_; }
 
  private:
-  enum class Place : std::uint8_t { Empty, Starting, Setup, Aborted, Waiting, Restoring, InLoop, Finished, After, Left };
+  enum class Place : std::uint8_t {
+    Empty,
+    Starting,
+    Setup,
+    Aborted,
+    Waiting,
+    Restoring,
+    InLoop,
+    Finished,
+    After,
+    Left
+  };
   struct Slot {
     WorkerId worker = 0;
     Place place = Place::Empty;
@@ -184,7 +195,7 @@ class Coordinator {
   void end_if_some_left_early();
   bool repeated_user_error(const Fault& fault);
   bool count_try(const std::string& what);
-  void close_open_faults(world::Nanos now, std::optional<world::Nanos> Fault::*phase);
+  void close_open_faults(world::Nanos now, std::optional<world::Nanos> Fault::* phase);
   void enter(Mode mode);
   void end_run(int exit_code, const std::string& why);
   void tick_fences(world::Nanos now);

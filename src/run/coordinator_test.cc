@@ -26,7 +26,9 @@ class CoordinatorTest : public testing::Test {
   void say(WorkerId from, const Message& message) { take(coordinator_->on_message(now_, from, message)); }
   void ready(Rank rank, Step applied) { say(worker(rank), Ready{.epoch = 0, .applied = applied, .round = ++round_}); }
   void restored(Rank rank) { say(worker(rank), Restored{.epoch = coordinator_->epoch(), .step = 0}); }
-  void die(WorkerId id, int signal = SIGKILL) { take(coordinator_->on_exit(now_, id, {.code = 0, .signal = signal}, "")); }
+  void die(WorkerId id, int signal = SIGKILL) {
+    take(coordinator_->on_exit(now_, id, {.code = 0, .signal = signal}, ""));
+  }
   void step_done(Step step) {
     coordinator_->on_step_begun(step);
     take(coordinator_->on_step_done(now_ += milliseconds(1), step));

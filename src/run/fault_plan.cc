@@ -8,9 +8,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kKinds = {PlannedKind::Sigkill,        PlannedKind::Sigstop,        PlannedKind::Sleep,
-                               PlannedKind::Gil,            PlannedKind::Slow,           PlannedKind::KillInRecovery,
-                               PlannedKind::FlipCheckpoint, PlannedKind::DiskFull,       PlannedKind::WriterCrash};
+constexpr std::array kKinds = {
+    PlannedKind::Sigkill,    PlannedKind::Sigstop,        PlannedKind::Sleep,          PlannedKind::Gil,
+    PlannedKind::Slow,       PlannedKind::KillInRecovery, PlannedKind::FlipCheckpoint, PlannedKind::DiskFull,
+    PlannedKind::WriterCrash};
 constexpr std::size_t kBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kFaultsMax = 10'000;
 constexpr int kDepthMax = 8;
@@ -92,7 +93,8 @@ Result<std::vector<PlannedFault>> parse_fault_plan(const std::string& name, std:
   if (text.size() > kBytesMax) return Error(Code::BadInput, name + ": larger than 1 MiB");
   const json document = parse_bounded(text);
   if (!document.is_object() || !document.contains("faults") || !document["faults"].is_array()) {
-    return Error(Code::BadInput, name + ": must be JSON like {\"faults\": [{\"kind\": \"sigkill\", \"step\": 40, \"rank\": 2}]}");
+    return Error(Code::BadInput,
+                 name + ": must be JSON like {\"faults\": [{\"kind\": \"sigkill\", \"step\": 40, \"rank\": 2}]}");
   }
   const json& entries = document["faults"];
   if (entries.size() > kFaultsMax) return Error(Code::BadInput, name + ": more than 10000 faults");

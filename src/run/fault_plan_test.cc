@@ -25,8 +25,9 @@ TEST(FaultPlan, ReadsEveryField) {
 }
 
 TEST(FaultPlan, EachMistakeIsNamedWithItsPlace) {
-  EXPECT_EQ(why_not(R"({"faults": [{"kind": "sigkill", "step": 1, "rank": 0}, {"kind": "sigkill", "step": 1, "rank": 4}]})"),
-            "plan.json: fault 2: rank: a rank must be a whole number from 0 to 3");
+  EXPECT_EQ(
+      why_not(R"({"faults": [{"kind": "sigkill", "step": 1, "rank": 0}, {"kind": "sigkill", "step": 1, "rank": 4}]})"),
+      "plan.json: fault 2: rank: a rank must be a whole number from 0 to 3");
   EXPECT_EQ(why_not(R"({"faults": [{"kind": "sleep", "step": -1, "rank": 0}]})"),
             "plan.json: fault 1: \"step\" must be a whole number from 0");
   EXPECT_EQ(why_not(R"({"faults": [{"kind": "sleep", "step": 1}]})"),

@@ -19,10 +19,7 @@ constexpr Step kOrderAhead = 3;
 
 Injector::Injector(world::World& world, const RunOptions& options, Workers& workers, const Coordinator& coordinator,
                    std::function<std::string()> newest_checkpoint)
-    : world_(world),
-      workers_(workers),
-      coordinator_(coordinator),
-      newest_checkpoint_(std::move(newest_checkpoint)) {
+    : world_(world), workers_(workers), coordinator_(coordinator), newest_checkpoint_(std::move(newest_checkpoint)) {
   for (const PlannedFault& plan : options.faults) faults_.push_back({.plan = plan, .fired = false, .began_at = {}});
 }
 
@@ -80,7 +77,8 @@ void Injector::fire(Injected& fault, Nanos now) {
 
 void Injector::order(Injected& fault, const char* kind) {
   for (Rank rank : fault.plan.ranks) {
-    if (const auto worker = coordinator_.worker_of(rank)) workers_.send(*worker, Act{.kind = kind, .step = fault.plan.step});
+    if (const auto worker = coordinator_.worker_of(rank))
+      workers_.send(*worker, Act{.kind = kind, .step = fault.plan.step});
   }
 }
 

@@ -10,7 +10,8 @@ void KvStore::open(Epoch epoch) {
   values_.clear();
   std::vector<Waiter> old;
   old.swap(waiters_);
-  for (const Waiter& waiter : old) reply_(waiter.worker, KvReply{.id = waiter.id, .status = KvStatus::Closed, .value = {}});
+  for (const Waiter& waiter : old)
+    reply_(waiter.worker, KvReply{.id = waiter.id, .status = KvStatus::Closed, .value = {}});
 }
 
 void KvStore::serve(world::Nanos now, WorkerId worker, const KvRequest& request) {
@@ -51,7 +52,8 @@ KvReply KvStore::run(const KvRequest& request) {
       if (const auto found = values_.find(key); found != values_.end()) {
         std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
       }
-      reply.number = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(request.number));
+      reply.number =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(request.number));
       if (room) values_[key] = std::to_string(reply.number);
       break;
     }
@@ -59,9 +61,7 @@ KvReply KvStore::run(const KvRequest& request) {
       reply.number = std::all_of(request.keys.begin(), request.keys.end(),
                                  [&](const std::string& each) { return values_.contains(each); });
       break;
-    case KvOp::Delete:
-      reply.number = static_cast<std::int64_t>(values_.erase(key));
-      break;
+    case KvOp::Delete: reply.number = static_cast<std::int64_t>(values_.erase(key)); break;
   }
   return reply;
 }

@@ -9,9 +9,9 @@
 namespace holdfast::run {
 
 struct LaunchFacts {
-  std::string address;            ///< the agent's, host:port
-  std::uint16_t store_port = 0;   ///< of the store for scripts that call init_process_group themselves
-  bool agent_store = true;        ///< somebody else than rank 0 hosts that store
+  std::string address;           ///< the agent's, host:port
+  std::uint16_t store_port = 0;  ///< of the store for scripts that call init_process_group themselves
+  bool agent_store = true;       ///< somebody else than rank 0 hosts that store
   pid_t agent_pid = 0;
 };
 

@@ -28,26 +28,27 @@ bool Member::wait(std::unique_lock<std::mutex>& lock, Ready ready) {
 
 Status Member::connect(Nanos patience) {
   world_.loop().post([this, patience] {
-    world_.net().connect(options_.address, options_.secret, patience, [this](Result<std::unique_ptr<world::Connection>> made) {
-      const std::lock_guard lock(mutex_);
-      if (!made) {
-        gone_ = true;
-        gone_why_ = made.error().message();
-      } else {
-        connection_ = *std::move(made);
-        connection_->on_message([this](BytesView bytes) { on_message(bytes); });
-        connection_->on_close([this](const std::string& why) {
-          const std::lock_guard inner(mutex_);
-          gone_ = true;
-          gone_why_ = why;
-          changed_.notify_all();
-        });
-        connection_->send(encode(Hello{.worker = options_.worker, .version = kVersion}));
-        connected_ = true;
-        beat();
-      }
-      changed_.notify_all();
-    });
+    world_.net().connect(options_.address, options_.secret, patience,
+                         [this](Result<std::unique_ptr<world::Connection>> made) {
+                           const std::lock_guard lock(mutex_);
+                           if (!made) {
+                             gone_ = true;
+                             gone_why_ = made.error().message();
+                           } else {
+                             connection_ = *std::move(made);
+                             connection_->on_message([this](BytesView bytes) { on_message(bytes); });
+                             connection_->on_close([this](const std::string& why) {
+                               const std::lock_guard inner(mutex_);
+                               gone_ = true;
+                               gone_why_ = why;
+                               changed_.notify_all();
+                             });
+                             connection_->send(encode(Hello{.worker = options_.worker, .version = kVersion}));
+                             connected_ = true;
+                             beat();
+                           }
+                           changed_.notify_all();
+                         });
   });
   std::unique_lock lock(mutex_);
   if (!wait(lock, [&] { return connected_; })) return Error(Code::Unavailable, "connect to the agent: " + gone_why_);
@@ -159,14 +160,16 @@ void Member::handle(const Act& message) {
 Result<Promote> Member::park() {
   send(Park{});
   std::unique_lock lock(mutex_);
-  if (!wait(lock, [&] { return promote_.has_value(); })) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
+  if (!wait(lock, [&] { return promote_.has_value(); }))
+    return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
   return *promote_;
 }
 
 Result<Assign> Member::attach() {
   send(Attach{});
   std::unique_lock lock(mutex_);
-  if (!wait(lock, [&] { return assign_.has_value(); })) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
+  if (!wait(lock, [&] { return assign_.has_value(); }))
+    return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
   return *assign_;
 }
 
@@ -179,7 +182,8 @@ Result<Regroup> Member::ready(Step applied) {
   begun_.store(kNoStep);
   passed_.store(kNoStep);
   send(Ready{.epoch = std::max(epoch_, aborted_.load()), .applied = applied, .round = ++rounds_});
-  if (!wait(lock, [&] { return regroup_.has_value(); })) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
+  if (!wait(lock, [&] { return regroup_.has_value(); }))
+    return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
   return *regroup_;
 }
 
@@ -200,7 +204,8 @@ Result<bool> Member::group_error(Epoch epoch, const std::string& text) {
 Result<bool> Member::finished(Epoch epoch, Step step) {
   std::unique_lock lock(mutex_);
   send(Finished{.epoch = epoch, .step = step});
-  if (!wait(lock, [&] { return released_ || broken(epoch); })) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
+  if (!wait(lock, [&] { return released_ || broken(epoch); }))
+    return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
   return released_;
 }
 

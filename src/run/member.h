@@ -23,9 +23,9 @@ struct MemberOptions {
   WorkerId worker = 0;
   world::Address address;
   std::string secret;
-  std::span<std::byte> ring;  ///< shared with the agent; empty: no marks are kept
+  std::span<std::byte> ring;                          ///< shared with the agent; empty: no marks are kept
   std::function<void(std::uint64_t probe)> on_probe;  ///< on the loop's thread: have the interpreter answered elsewhere
-  std::function<void()> on_break;  ///< the group's sockets have just been shut; must not call back
+  std::function<void()> on_break;                     ///< the group's sockets have just been shut; must not call back
 };
 
 /// A tensor to save; its bytes are copied before `save` returns.

@@ -32,9 +32,9 @@ struct Park {
 struct Attach {
   auto fields() { return std::tie(); }
 };
-/// In the step loop, holding a state that has applied `applied` steps (kNoStep: none that can be used), wanting the next
-/// epoch's group. Answer: Regroup. `epoch`: the newest this worker has heard of.
-/// `round` counts this worker's calls, so that a message that comes twice is acted on once.
+/// In the step loop, holding a state that has applied `applied` steps (kNoStep: none that can be used), wanting the
+/// next epoch's group. Answer: Regroup. `epoch`: the newest this worker has heard of. `round` counts this worker's
+/// calls, so that a message that comes twice is acted on once.
 struct Ready {
   Epoch epoch = 0;
   Step applied = kNoStep;
@@ -127,8 +127,8 @@ struct Assign {
     return std::tie(rank, local_rank, world_size, epoch, replacement, run_id, seed, ckpt_dir, ckpt_every_steps);
   }
 };
-/// All go on at `step` in the group of `epoch`; where the worker is in that group already it keeps it. `copies`: state goes
-/// from .first to .second. `checkpoint`: where not empty, every rank loads that directory.
+/// All go on at `step` in the group of `epoch`; where the worker is in that group already it keeps it. `copies`: state
+/// goes from .first to .second. `checkpoint`: where not empty, every rank loads that directory.
 struct Regroup {
   Epoch epoch = 0;
   Step step = 0;
@@ -176,16 +176,17 @@ struct Agreed {
   std::uint64_t proposal = 0;
   auto fields() { return std::tie(proposal); }
 };
-/// A scheduled fault for this worker to act out: "sleep", "gil" in step `step`; "disk_full", "writer_crash" at the next save.
+/// A scheduled fault for this worker to act out: "sleep", "gil" in step `step`; "disk_full", "writer_crash" at the next
+/// save.
 struct Act {
   std::string kind;
   Step step = 0;
   auto fields() { return std::tie(kind, step); }
 };
 
-using Message = std::variant<Hello, Park, Attach, Ready, Restored, GroupError, KvRequest, ShardDone, ProbeReply, Heartbeat,
-                             Finished, Vote, Promote, Assign, Regroup, Abort, Verdict, KvReply, Probe, Release, Propose,
-                             Agreed, Act, Failed>;
+using Message = std::variant<Hello, Park, Attach, Ready, Restored, GroupError, KvRequest, ShardDone, ProbeReply,
+                             Heartbeat, Finished, Vote, Promote, Assign, Regroup, Abort, Verdict, KvReply, Probe,
+                             Release, Propose, Agreed, Act, Failed>;
 
 Bytes encode(Message message);
 /// Errors: BadInput (unknown kind, cut short, bytes left over). Allocates no more than the input's size.

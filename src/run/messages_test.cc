@@ -6,8 +6,15 @@ namespace holdfast::run {
 namespace {
 
 TEST(Messages, AllFieldsSurviveTheTrip) {
-  Assign sent{.rank = 3, .local_rank = 3, .world_size = 4, .epoch = 7, .replacement = true, .run_id = "r",
-              .seed = -5, .ckpt_dir = "/c", .ckpt_every_steps = 10};
+  Assign sent{.rank = 3,
+              .local_rank = 3,
+              .world_size = 4,
+              .epoch = 7,
+              .replacement = true,
+              .run_id = "r",
+              .seed = -5,
+              .ckpt_dir = "/c",
+              .ckpt_every_steps = 10};
   auto got = decode(encode(sent));
   ASSERT_TRUE(got) << got.error().message();
   auto& assign = std::get<Assign>(*got);
@@ -25,7 +32,8 @@ TEST(Messages, AllFieldsSurviveTheTrip) {
 }
 
 TEST(Messages, CutShortAnywhereIsRefused) {
-  ShardDone full{.epoch = 1, .step = 2, .file = "f", .bytes = 3, .chunk_crc32c = {1, 2}, .structure = "{}", .error = ""};
+  ShardDone full{
+      .epoch = 1, .step = 2, .file = "f", .bytes = 3, .chunk_crc32c = {1, 2}, .structure = "{}", .error = ""};
   const Bytes whole = encode(full);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(decode(BytesView(whole).first(size))) << size;

@@ -52,7 +52,8 @@ void Monitor::on_event(Rank rank, const Event& event) {
     on_step_end(state, event);
   }
   if (event.phase != state.phase) {
-    const bool timed = state.phase == Phase::Evaluate || state.phase == Phase::Checkpoint || state.phase == Phase::Between;
+    const bool timed =
+        state.phase == Phase::Evaluate || state.phase == Phase::Checkpoint || state.phase == Phase::Between;
     if (timed && state.phase_began_at) deadlines_.observe(state.phase, event.step, at - *state.phase_began_at);
     state.phase = event.phase;
     state.phase_began_at = at;
@@ -139,11 +140,12 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   }
   if (state.probe) {
     const ProbeState& probe = *state.probe;
-    view.probe = telemetry::Probe{.answered = probe.answered_at.has_value(),
-                                  .waiting_for = now - probe.sent_at,
-                                  .age = now - probe.answered_at.value_or(now),
-                                  .sequence = static_cast<std::uint64_t>(std::max<std::int64_t>(probe.reply.sequence, 0)),
-                                  .stack = probe.reply.stack};
+    view.probe =
+        telemetry::Probe{.answered = probe.answered_at.has_value(),
+                         .waiting_for = now - probe.sent_at,
+                         .age = now - probe.answered_at.value_or(now),
+                         .sequence = static_cast<std::uint64_t>(std::max<std::int64_t>(probe.reply.sequence, 0)),
+                         .stack = probe.reply.stack};
   }
   return view;
 }

@@ -21,7 +21,8 @@ enum class SpawnWay : std::uint8_t {
   Standby,  ///< a fresh interpreter for each
 };
 
-/// Which of a rank's streams, as torchrun's --redirects and --tee spell it: 0 none, 1 out, 2 err, 3 both; by rank or for all.
+/// Which of a rank's streams, as torchrun's --redirects and --tee spell it: 0 none, 1 out, 2 err, 3 both; by rank or
+/// for all.
 struct StreamChoice {
   int all = 0;
   std::map<Rank, int> by_rank;

@@ -61,14 +61,14 @@ json injected_json(const RunRecord& record, std::size_t index) {
     return record.faults[answer].kind == expected;
   });
   return {{"kind", planned_word(each.plan.kind)},
-              {"ranks", each.plan.ranks},
-              {"step", each.plan.step},
-              {"fired", each.fired},
-              {"at_s", each.began_at ? json(seconds(*each.began_at - record.began_at)) : json(nullptr)},
-              {"expected", fault_word(expected)},
-              {"found", !answers.empty()},
-              {"named", named},
-              {"faults", answers}};
+          {"ranks", each.plan.ranks},
+          {"step", each.plan.step},
+          {"fired", each.fired},
+          {"at_s", each.began_at ? json(seconds(*each.began_at - record.began_at)) : json(nullptr)},
+          {"expected", fault_word(expected)},
+          {"found", !answers.empty()},
+          {"named", named},
+          {"faults", answers}};
 }
 
 }  // namespace
@@ -93,7 +93,8 @@ std::vector<std::size_t> answering_faults(const RunRecord& record, std::size_t i
   if (!injected.began_at) return {};
   const FaultKind expected = expected_kind(injected.plan.kind);
   if (injected.plan.kind == PlannedKind::FlipCheckpoint) {
-    const auto damaged = first_fault(record, *injected.began_at, [&](const Fault& fault) { return fault.kind == expected; });
+    const auto damaged =
+        first_fault(record, *injected.began_at, [&](const Fault& fault) { return fault.kind == expected; });
     return damaged ? std::vector<std::size_t>{*damaged} : std::vector<std::size_t>{};
   }
   std::vector<std::size_t> answers;
@@ -160,7 +161,8 @@ std::string fault_line(const Fault& fault, std::optional<Nanos> began_at) {
   }
   if (fault.first_step_at) {
     const Nanos origin = std::min(began_at.value_or(fault.seen_at), fault.seen_at);
-    std::snprintf(times, sizeof times, "; next step of all ranks after %.0f ms", 1e3 * seconds(*fault.first_step_at - origin));
+    std::snprintf(times, sizeof times, "; next step of all ranks after %.0f ms",
+                  1e3 * seconds(*fault.first_step_at - origin));
     line += times;
   }
   return line;

@@ -21,8 +21,8 @@ struct RunRecord {
   int exit_code = 0;
   std::string why;
   world::Nanos began_at{}, ended_at{};
-  Step first_step = 0;     ///< where this run's history begins (above 0: it resumed)
-  Step steps = 0;          ///< completed by all, counted from step 0
+  Step first_step = 0;  ///< where this run's history begins (above 0: it resumed)
+  Step steps = 0;       ///< completed by all, counted from step 0
   std::uint64_t steps_lost = 0, steps_redone = 0;
   double ettr = 0;
   std::array<world::Nanos, telemetry::kBuckets> goodput{};
@@ -33,8 +33,8 @@ struct RunRecord {
   std::vector<PassedOverCheckpoint> passed_over;
 };
 
-/// The faults that answer planned fault `index`, one for each of its ranks, by time: indices into `faults`. Empty where a
-/// rank of it was missed.
+/// The faults that answer planned fault `index`, one for each of its ranks, by time: indices into `faults`. Empty where
+/// a rank of it was missed.
 std::vector<std::size_t> answering_faults(const RunRecord& record, std::size_t index);
 /// What a planned fault should be called.
 FaultKind expected_kind(PlannedKind kind);

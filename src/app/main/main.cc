@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Examples:\n  holdfast demo\n  holdfast run --nproc-per-node 4 train.py\n");
   // What follows a "--" is somebody else's command line.
-  char** const dashes = std::find_if(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  char** const dashes =
+      std::find_if(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
   const std::vector<std::string> after_dashes(std::min(dashes + 1, argv + argc), argv + argc);
   int exit_code = 0;
   holdfast::app::add_run(app, after_dashes, exit_code);
