@@ -10,8 +10,11 @@
 namespace holdfast::sim {
 
 namespace {
-enum Stream : std::uint64_t { kNetwork = 1, kProcesses = 2, kDisks = 1000 };
-}
+// Streams of chance.
+constexpr std::uint64_t kNetwork = 1;
+constexpr std::uint64_t kProcesses = 2;
+constexpr std::uint64_t kDisks = 1000;
+}  // namespace
 
 Cluster::Cluster(std::uint64_t seed)
     : seed_(seed), network_(*this, random_for(kNetwork)), processes_(*this, random_for(kProcesses)) {

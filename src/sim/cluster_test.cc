@@ -13,7 +13,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr world::Address kAgentAt{"127.0.0.1", 4000};
+const world::Address kAgentAt{"127.0.0.1", 4000};
 
 /// Keeps `ranks` children alive, answers each message with another, and writes a file now and then.
 class Agent final : public Actor {

@@ -38,7 +38,7 @@ bool holds(const Inode& dir, const Inode* wanted) {
 
 }  // namespace
 
-DiskImage::DiskImage(SimRandom random) : random_(random), root_(make_inode(true)) {}
+DiskImage::DiskImage(const SimRandom& random) : random_(random), root_(make_inode(true)) {}
 
 InodePtr DiskImage::find(const std::string& path) const {
   InodePtr at = root_;

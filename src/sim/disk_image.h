@@ -14,7 +14,7 @@ namespace holdfast::sim {
 
 class DiskImage {
  public:
-  explicit DiskImage(SimRandom random);
+  explicit DiskImage(const SimRandom& random);
 
   // As in world/disk.h. `create` and `open` count an open file: give it back with `close`.
   Result<InodePtr> create(const std::string& path);

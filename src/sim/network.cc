@@ -13,7 +13,7 @@ namespace {
 Packet end_packet(const std::string& why) { return {.message = {}, .number = 0, .end = true, .why = why}; }
 }  // namespace
 
-Network::Network(Cluster& cluster, SimRandom random) : cluster_(cluster), random_(random) {}
+Network::Network(Cluster& cluster, const SimRandom& random) : cluster_(cluster), random_(random) {}
 
 Network::NodePair Network::pair_of(const Node& a, const Node& b) { return std::minmax(a.number(), b.number()); }
 

@@ -67,7 +67,7 @@ using ConnectDone = std::function<void(Result<std::unique_ptr<Connection>>)>;
 
 class Network {
  public:
-  Network(Cluster& cluster, SimRandom random);
+  Network(Cluster& cluster, const SimRandom& random);
 
   Result<ListeningPtr> listen(ProcessRecord& process, const Address& at, const std::string& secret,
                               std::function<void(std::unique_ptr<Connection>)> on_peer);

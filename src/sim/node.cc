@@ -13,7 +13,7 @@ constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr Nanos kWallStart = std::chrono::seconds(2'000'000'000);
 }  // namespace
 
-Node::Node(Cluster& cluster, std::string name, std::uint32_t number, SimRandom random)
+Node::Node(Cluster& cluster, std::string name, std::uint32_t number, const SimRandom& random)
     : cluster_(cluster),
       name_(std::move(name)),
       number_(number),

@@ -12,7 +12,7 @@ class Cluster;
 
 class Node {
  public:
-  Node(Cluster& cluster, std::string name, std::uint32_t number, SimRandom random);
+  Node(Cluster& cluster, std::string name, std::uint32_t number, const SimRandom& random);
   const std::string& name() const { return name_; }
   std::uint32_t number() const { return number_; }
   /// How other machines reach it: "10.0.0.N".

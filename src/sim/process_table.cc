@@ -28,7 +28,7 @@ ProcessRecord* nearest_subreaper(ProcessRecord* process) {
 
 }  // namespace
 
-ProcessTable::ProcessTable(Cluster& cluster, SimRandom random) : cluster_(cluster), random_(random) {}
+ProcessTable::ProcessTable(Cluster& cluster, const SimRandom& random) : cluster_(cluster), random_(random) {}
 
 ProcessTable::~ProcessTable() = default;
 
@@ -181,7 +181,7 @@ void ProcessTable::hold(ProcessRecord& process, Hold why) {
 
 void ProcessTable::release(ProcessRecord& process, Hold why) {
   if (!process.alive) return;
-  process.holds &= ~static_cast<unsigned>(why);
+  process.holds &= ~why;
   if (process.kill_pending && (process.holds & kUnkillable) == 0) {
     return end(process, {.code = 0, .signal = SIGKILL});
   }
@@ -200,7 +200,7 @@ void ProcessTable::mark_dead(ProcessRecord& process, ExitStatus status) {
 void ProcessTable::end(ProcessRecord& process, ExitStatus status) {
   if (!process.alive) return;
   cluster_.trace(&process, "ends, code " + std::to_string(status.code) + ", signal " + std::to_string(status.signal));
-  cluster_.schedule().fold(static_cast<std::uint64_t>(process.pid) << 16 ^ static_cast<std::uint64_t>(status.signal));
+  cluster_.schedule().fold(static_cast<std::uint64_t>(process.pid) * 256 + static_cast<std::uint64_t>(status.signal));
   mark_dead(process, status);
   cluster_.network().process_gone(process);
   notify_end(process);

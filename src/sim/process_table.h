@@ -20,12 +20,11 @@ using world::ExitStatus;
 using world::ProcessEvents;
 using world::SpawnSpec;
 
-/// Why the events of a process wait.
-enum Hold : unsigned {
-  kStopped = 1,     ///< SIGSTOP
-  kFrozen = 2,      ///< gets no CPU; nobody is told
-  kUnkillable = 4,  ///< uninterruptible sleep in the kernel
-};
+/// Why the events of a process wait: any of these bits.
+using Hold = unsigned;
+constexpr Hold kStopped = 1;     ///< SIGSTOP
+constexpr Hold kFrozen = 2;      ///< gets no CPU; nobody is told
+constexpr Hold kUnkillable = 4;  ///< uninterruptible sleep in the kernel
 
 /// Memory of a SharedMemory. Shared: it lives as long as parent or child has it mapped.
 using Pages = std::shared_ptr<std::vector<std::byte>>;
@@ -57,7 +56,7 @@ struct ProcessRecord {
   bool reaped = false;   ///< and has dealt with it: its group can't be signalled any more
   bool subreaper = false;
   bool kill_pending = false;
-  unsigned holds = 0;
+  Hold holds = 0;
   ExitStatus status;
   Nanos last_notice{};
   std::uint64_t calls = 0;
@@ -69,7 +68,7 @@ struct ProcessRecord {
 
 class ProcessTable {
  public:
-  ProcessTable(Cluster& cluster, SimRandom random);
+  ProcessTable(Cluster& cluster, const SimRandom& random);
   ~ProcessTable();
 
   void add_program(const std::string& name, ActorFactory factory);

@@ -8,9 +8,9 @@ constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15;
 }
 
 std::uint64_t mix(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
+  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27U)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31U);
 }
 
 std::uint64_t SimRandom::next() {
@@ -20,7 +20,7 @@ std::uint64_t SimRandom::next() {
 
 bool SimRandom::chance(double probability) {
   if (probability <= 0) return false;
-  return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
+  return static_cast<double>(next() >> 11U) * 0x1p-53 < probability;
 }
 
 std::uint64_t SimRandom::below(std::uint64_t limit) { return limit == 0 ? 0 : next() % limit; }

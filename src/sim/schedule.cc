@@ -16,10 +16,10 @@ namespace {
 constexpr Nanos kStart = std::chrono::seconds(1000);
 
 TimerId make_id(std::size_t slot, std::uint32_t generation) {
-  return (static_cast<TimerId>(generation) << 32) | static_cast<TimerId>(slot);
+  return (static_cast<TimerId>(generation) << 32U) | static_cast<TimerId>(slot);
 }
 std::size_t slot_of(TimerId id) { return static_cast<std::size_t>(id & 0xffffffffU); }
-std::uint32_t generation_of(TimerId id) { return static_cast<std::uint32_t>(id >> 32); }
+std::uint32_t generation_of(TimerId id) { return static_cast<std::uint32_t>(id >> 32U); }
 
 }  // namespace
 
@@ -114,7 +114,7 @@ bool Schedule::run_next(Nanos limit) {
     }
     now_ = std::max(now_, due.when);
     ++events_run_;
-    fold(static_cast<std::uint64_t>(now_.count()) ^ (static_cast<std::uint64_t>(slot->owner) << 48));
+    fold(static_cast<std::uint64_t>(now_.count()) ^ (static_cast<std::uint64_t>(slot->owner) << 48U));
     const auto fn = take(*slot);
     fn();
     return true;

@@ -19,7 +19,7 @@ Status write(SimWorld& world, const std::string& path, const std::string& text, 
 }
 
 std::string read(SimWorld& world, const std::string& path) {
-  const auto bytes = world::read_file(world.disk(), path, 1 << 20);
+  const auto bytes = world::read_file(world.disk(), path, 1048576);
   return bytes ? std::string(as_text(*bytes)) : std::string(code_name(bytes.error().code()));
 }
 

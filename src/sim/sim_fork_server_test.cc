@@ -25,7 +25,7 @@ class ForkServerTest : public testing::Test {
     ProcessEvents events;
     events.on_exit = [this](ExitStatus) { server_exited_ = true; };
     auto server = agent_.processes().spawn_fork_server(
-        {}, events, [this](Result<int> threads) { ready_ = threads ? *threads : -1; });
+        {}, events, [this](const Result<int>& threads) { ready_ = threads ? *threads : -1; });
     ASSERT_TRUE(server);
     server_ = *std::move(server);
   }
