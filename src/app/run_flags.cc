@@ -196,7 +196,7 @@ void declare_run_flags(CLI::App& command, RunFlags& flags) {
   declare_rest(command, flags);
 }
 
-Result<run::RunOptions> options_from(RunFlags flags) {
+Result<run::RunOptions> options_from(const RunFlags& flags) {
   run::RunOptions options;
   if (flags.nnodes != "1" && flags.nnodes != "1:1") {
     return Error(Code::BadInput, "--nnodes " + flags.nnodes + ": several machines are not supported yet; use 1");

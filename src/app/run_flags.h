@@ -47,6 +47,6 @@ struct RunFlags {
 
 void declare_run_flags(CLI::App& command, RunFlags& flags);
 /// Errors: BadInput, in one line with the mend.
-Result<run::RunOptions> options_from(RunFlags flags);
+Result<run::RunOptions> options_from(const RunFlags& flags);
 
 }  // namespace holdfast::app

@@ -96,7 +96,7 @@ CommitterEvents Agent::committer_events() {
   return events;
 }
 
-void Agent::carry_out(Coordinator::Actions actions) {
+void Agent::carry_out(const Coordinator::Actions& actions) {
   for (const Action& action : actions) {
     if (ended_) return;
     std::visit([this](const auto& each) { act(each); }, action);

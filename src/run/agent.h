@@ -38,7 +38,7 @@ class Agent {
   WorkerEvents worker_events();
   MonitorEvents monitor_events();
   CommitterEvents committer_events();
-  void carry_out(Coordinator::Actions actions);
+  void carry_out(const Coordinator::Actions& actions);
   void act(const SpawnRank& action);
   void act(const SpawnSpare& action);
   void act(const PromoteSpare& action);

@@ -1,3 +1,5 @@
+"""Fixtures of the end-to-end tests."""
+
 from __future__ import annotations
 
 import sys
