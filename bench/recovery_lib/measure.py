@@ -44,7 +44,7 @@ def ended_by_all(logs: Mapping[int, Sequence[Line]]) -> int:
 
 
 def recovery_s(logs: Mapping[int, Sequence[Line]], fault_ns: int, victim: int) -> float | None:
-    """Seconds from the fault to the moment when all ranks have ended the step that the victim had not; None till then."""
+    """Seconds from the fault to the moment when all ranks have ended the step that the victim had not; None before."""
     wanted = max((line.step for line in logs[victim] if line.at_ns <= fault_ns), default=-1) + 1
     moments = []
     for lines in logs.values():

@@ -67,8 +67,8 @@ def attach(backend: str | None = None, timeout: timedelta | None = None) -> Run:
 
 
 def tell_of_error(error: BaseException) -> None:
-    """The script failed, and this process is on its way out: no rank that hangs. Where the error came of a broken group,
-    the agent should know that the script is not to blame."""
+    """The script failed, and this process is on its way out: no rank that hangs. Where the error came of a broken
+    group, the agent should know that the script is not to blame."""
     if _run is None or _member is None:
         return
     try:

@@ -10,8 +10,8 @@ from holdfast.session import Session
 
 
 def rejoin(session: Session, applied: int) -> int:
-    """Blocks until all ranks are together again; the number of steps that the state now has applied. `applied`: how many
-    this rank's state has, -1 where it can't be used. A fault meanwhile starts it over."""
+    """Blocks until all ranks are together again; the number of steps that the state now has applied. `applied`: how
+    many this rank's state has, -1 where it can't be used. A fault meanwhile starts it over."""
     member = session.member
     while True:
         plan = member.ready(applied)

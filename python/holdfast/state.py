@@ -1,4 +1,4 @@
-"""Nested state (what `state_dict()` gives) as a JSON text and named tensors, and back. No pickle: reading runs no code."""
+"""Nested state (what `state_dict()` gives) as a JSON text and named tensors, and back. No pickle, no code is run."""
 
 from __future__ import annotations
 

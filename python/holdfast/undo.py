@@ -36,7 +36,10 @@ class Undo:
         self._sentinel_versions = [p._version for p in self._sentinels]
         self._small_states = {name: _copied(thing.state_dict()) for name, thing in self._small.items()}
         self._hyperparameters = [
-            [{key: _copied(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+            [
+                {key: _copied(value) for key, value in group.items() if key != "params"}
+                for group in optimizer.param_groups
+            ]
             for optimizer in self._tracked.optimizers()
         ]
         self._kept_is_valid = False

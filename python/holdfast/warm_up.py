@@ -12,11 +12,13 @@ def first_step() -> None:
     from holdfast import group
 
     if torch.cuda.is_available():
-        torch.cuda.init()  # type: ignore[no-untyped-call]  # the device context is what a standby process is for; not run on a GPU yet
+        # The device context is what a standby process is for. Not run on a GPU yet.
+        torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.zeros(1, device="cuda")
     with torch.random.fork_rng(devices=[]):
         group.make_placeholder(0, 2)
-        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8))
+        layers = [torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)]
+        model = torch.nn.Sequential(*layers)
         DistributedDataParallel(model)
         optimizer = torch.optim.AdamW(model.parameters())
         for _ in range(2):

@@ -81,7 +81,10 @@ class FakeRun:
 
     def __init__(
         self, server: ForkServer, folder: Path, argv: list[str], world_size: int, spares: int = 0,
-        env: dict[str, str] | None = None, kills: dict[int, str] | None = None, checkpoint: str = "", limit_s: float = 120,
+        env: dict[str, str] | None = None,
+        kills: dict[int, str] | None = None,
+        checkpoint: str = "",
+        limit_s: float = 120,
         replacement_kills: dict[int, str] | None = None,
     ) -> None:  # fmt: skip
         self.server, self.argv, self.world_size = server, argv, world_size
@@ -133,7 +136,8 @@ class FakeRun:
 
     def _describe(self) -> list[str]:
         return [
-            f"worker {w.number} rank {w.rank} exit {w.exit_status} waiting {list(w.waiting)}:\n{w.text}" for w in self.workers
+            f"worker {w.number} rank {w.rank} exit {w.exit_status} waiting {list(w.waiting)}:\n{w.text}"
+            for w in self.workers
         ]
 
     def _start(self, rank: int | None, replacement: bool) -> None:

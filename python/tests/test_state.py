@@ -17,7 +17,9 @@ from holdfast.tracked import Tracked
 
 def same(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
-        equal = torch.equal(one.nan_to_num(1.5), other.nan_to_num(1.5)) if one.is_floating_point() else torch.equal(one, other)
+        if one.is_floating_point():
+            one, other = one.nan_to_num(1.5), other.nan_to_num(1.5)
+        equal = torch.equal(one, other)
         return one.dtype == other.dtype and one.shape == other.shape and equal
     if isinstance(one, numpy.ndarray | numpy.generic):
         return type(one) is type(other) and one.dtype == other.dtype and one.tobytes() == other.tobytes()

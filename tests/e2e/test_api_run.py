@@ -82,7 +82,9 @@ def test_a_collective_after_the_optimizer_is_undone_and_run_again(launch: Start,
     assert weights(job) == weights(plain) != set()
 
 
-def test_all_ranks_killed_start_again_from_the_newest_checkpoint(launch: Start, tmp_path: Path, fault_free: str) -> None:
+def test_all_ranks_killed_start_again_from_the_newest_checkpoint(
+    launch: Start, tmp_path: Path, fault_free: str
+) -> None:
     job = launch("--nproc-per-node=3", f"--ckpt-dir={tmp_path / 'ckpt'}", "--ckpt-every-steps=5", COUNT)
     job.wait_for("checkpoint of step 20 committed")
     for pid in [job.rank_pid(rank) for rank in range(3)]:
@@ -126,7 +128,9 @@ def test_an_error_of_the_script_comes_first_and_is_not_retried_for_ever(launch: 
     assert 1 <= len([fault for fault in job.report()["faults"] if fault["verdict"] == "user_error"]) <= 2
 
 
-def test_behaviour_14_a_full_disk_costs_a_checkpoint_and_no_step(launch: Start, tmp_path: Path, fault_free: str) -> None:
+def test_behaviour_14_a_full_disk_costs_a_checkpoint_and_no_step(
+    launch: Start, tmp_path: Path, fault_free: str
+) -> None:
     (tmp_path / "faults.json").write_text('{"faults": [{"kind": "disk_full", "step": 8, "rank": 1}]}')
     words = ("--ckpt-every-steps=5", f"--ckpt-dir={tmp_path / 'ckpt'}", "--faults=faults.json")
     job = launch("--nproc-per-node=3", *words, COUNT)

@@ -76,7 +76,8 @@ def test_behaviour_15_no_port_and_no_shared_memory_stays(launch: Start) -> None:
     job.signal(signal.SIGTERM)
     assert job.wait() == 75
     assert {name for name in set(os.listdir("/dev/shm")) - before[0] if "holdfast" in name} == set()
-    assert {name for name in set(os.listdir("/tmp")) - before[1] if name.startswith("holdfast-") and _ours(name)} == set()
+    new = set(os.listdir("/tmp")) - before[1]
+    assert {name for name in new if name.startswith("holdfast-") and _ours(name)} == set()
 
 
 def _ours(name: str) -> bool:

@@ -1,4 +1,5 @@
-"""Knows nothing of Holdfast: what a torchrun user has. PLAIN_FAIL=kill|segv|raise: rank 1 does so at the first attempt."""
+"""Knows nothing of Holdfast: what a torchrun user has.
+PLAIN_FAIL=kill|segv|raise: rank 1 does so at the first attempt."""
 
 import os
 import signal
