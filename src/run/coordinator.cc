@@ -337,7 +337,8 @@ void Coordinator::try_regroup(Nanos now) {
   if ((mode_ != Mode::Starting && mode_ != Mode::Recovering) || !all(Place::Waiting)) return;
   Step furthest = kNoStep;
   for (const Slot& slot : slots_) furthest = std::max(furthest, slot.applied);
-  if (mode_ == Mode::Recovering && furthest != kNoStep) {
+  // Behind where the last group was to begin are states that were never put in place: the checkpoint is ahead of them.
+  if (mode_ == Mode::Recovering && furthest != kNoStep && furthest >= agreed_) {
     send_regroup(now, furthest, "");
     return;
   }
@@ -363,6 +364,7 @@ Coordinator::Actions Coordinator::on_checkpoint(Nanos now, Step step, const std:
 
 void Coordinator::send_regroup(Nanos now, Step step, const std::string& checkpoint) {
   if (mode_ == Mode::Recovering && !count_try("recoveries")) return;
+  agreed_ = step;
   Regroup regroup{.epoch = epoch_, .step = step, .copies = {}, .checkpoint = checkpoint};
   std::vector<Rank> sources;
   for (Rank rank = 0; rank < slots_.size(); ++rank) {

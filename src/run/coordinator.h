@@ -214,6 +214,7 @@ class Coordinator {
   int tries_ = 0;
   Step best_done_ = kNoStep;   // newest step that all ranks completed
   Step best_begun_ = kNoStep;  // newest step that any rank began
+  Step agreed_ = kNoStep;      // where the last group was to begin
   WorkerId next_worker_ = 1;
   std::vector<Slot> slots_;
   std::map<WorkerId, Spare> spares_;

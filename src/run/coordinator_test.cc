@@ -162,6 +162,20 @@ TEST_F(CoordinatorTest, ARankThatHoldsNothingUsableSendsAllToTheDisk) {
   EXPECT_TRUE(regroup.copies.empty());
 }
 
+TEST_F(CoordinatorTest, AFaultBeforeTheCheckpointIsLoadedDoesNotTakeTheRunBackToItsBeginning) {
+  begin(2);
+  for (Rank rank : {0u, 1u}) say(worker(rank), Attach{});
+  for (Rank rank : {0u, 1u}) ready(rank, 0);  // fresh from the script: no step applied
+  take(coordinator_->on_checkpoint(now_, 40, "/ckpt/40"));
+  die(worker(1));
+  say(worker(1), Attach{});
+  ready(0, 0);
+  ready(1, kNoStep);
+  ASSERT_EQ(ordered<FindCheckpoint>().size(), 2u);
+  take(coordinator_->on_checkpoint(now_, 40, "/ckpt/40"));
+  EXPECT_EQ(sent<Regroup>().back().second.step, 40);
+}
+
 TEST_F(CoordinatorTest, AHungRankIsKilledBeforeItsPlaceIsTaken) {
   begin(2);
   reach_loop();

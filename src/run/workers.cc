@@ -5,6 +5,7 @@
 #include <charconv>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/log.h"
 #include "run/version.h"
@@ -13,6 +14,8 @@ namespace holdfast::run {
 namespace {
 
 constexpr int kForkServerStartsMax = 3;
+constexpr int kForkTriesMax = 5;
+constexpr world::Nanos kForkRetry = std::chrono::milliseconds(50);
 constexpr std::size_t kStrangersMax = 1024;
 constexpr std::uint64_t kErrorBytesMax = std::uint64_t{1} << 20;
 
@@ -21,9 +24,7 @@ std::vector<std::string> python_module(const RunOptions& options, const std::str
 }
 
 // Threads would make a fork unsafe: the libraries that start some on import are told not to.
-Env single_threaded() {
-  return {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}};
-}
+Env single_threaded() { return {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}}; }
 
 }  // namespace
 
@@ -61,13 +62,14 @@ void Workers::start_fork_server() {
   events.on_exit = [this](world::ExitStatus) {
     if (ended_ || way_ != Way::Fork) return;
     events_.on_note("the fork server ended; starting another");
-    fork_server_.reset();
     way_ = Way::Undecided;
+    fork_server_.reset();
+    for (const auto& [worker, asked] : std::exchange(forking_, {})) wait_again(asked);
     start_fork_server();
   };
   if (++fork_server_starts_ > kForkServerStartsMax) return on_fork_server(Error(Code::Unavailable, "it keeps ending"));
-  auto server = world_.processes().spawn_fork_server(spec, std::move(events),
-                                                     [this](Result<int> threads) { on_fork_server(std::move(threads)); });
+  auto server = world_.processes().spawn_fork_server(
+      spec, std::move(events), [this](Result<int> threads) { on_fork_server(std::move(threads)); });
   if (!server) return on_fork_server(std::move(server).error());
   fork_server_ = *std::move(server);
 }
@@ -170,13 +172,16 @@ void Workers::start_waiting() {
 void Workers::spawn(WorkerId worker, std::optional<Rank> rank, int restart_count) {
   workers_[worker].spawned_at = world_.clock().steady();
   if (restart_count != store_attempt_) renew_store(restart_count);
-  const Waiting waiting{worker, rank, restart_count};
-  const bool store_ready = facts_.store_port != 0 || !facts_.agent_store;
-  if (way_ == Way::Undecided || !store_ready) {
-    waiting_.push_back(waiting);
-  } else {
+  const Waiting waiting{.worker = worker, .rank = rank, .restart_count = restart_count};
+  if (can_launch()) {
     launch(waiting);
+  } else {
+    waiting_.push_back(waiting);
   }
+}
+
+bool Workers::can_launch() const {
+  return !ended_ && way_ != Way::Undecided && (facts_.store_port != 0 || !facts_.agent_store);
 }
 
 void Workers::launch(const Waiting& waiting) {
@@ -188,10 +193,39 @@ void Workers::launch(const Waiting& waiting) {
   const world::SpawnSpec spec = spec_of(waiting, worker);
   const WorkerId id = waiting.worker;
   if (way_ == Way::Fork) {
+    forking_[id] = waiting;
     fork_server_->fork(spec, events_of(id),
-                       [this, id](Result<std::unique_ptr<world::Process>> process) { started(id, std::move(process)); });
+                       [this, id](Result<std::unique_ptr<world::Process>> process) { forked(id, std::move(process)); });
   } else {
     started(id, world_.processes().spawn(spec, events_of(id)));
+  }
+}
+
+// A fork server that has died, or a machine that is out of processes for a moment, is no fault of the worker's.
+void Workers::forked(WorkerId worker, Result<std::unique_ptr<world::Process>> process) {
+  auto asked = forking_.extract(worker);
+  if (asked.empty()) {
+    if (process) (*process)->signal_group(SIGKILL);  // it waits to be forked by another server
+    return;
+  }
+  Waiting& waiting = asked.mapped();
+  if (process || ended_ || ++waiting.forks_failed > kForkTriesMax) return started(worker, std::move(process));
+  events_.on_note("could not fork a worker, trying again: " + process.error().message());
+  wait_again(waiting);
+  world_.loop().call_after(kForkRetry * waiting.forks_failed, [this] {
+    if (can_launch()) start_waiting();
+  });
+}
+
+void Workers::wait_again(const Waiting& waiting) {
+  const Worker* found = find(waiting.worker);
+  if (found == nullptr) return;
+  if (found->pending_signal) {
+    world_.loop().post([this, worker = waiting.worker, number = *found->pending_signal] {
+      exited(worker, {.code = 0, .signal = number});
+    });
+  } else {
+    waiting_.push_back(waiting);
   }
 }
 
@@ -222,7 +256,9 @@ world::ProcessEvents Workers::events_of(WorkerId worker) {
     if (Worker* found = find(worker)) found->stopped_at.reset();
     events_.on_stop_change(worker, false);
   };
-  events.on_output = [this, worker](world::Stream stream, BytesView chunk) { events_.on_output(worker, stream, chunk); };
+  events.on_output = [this, worker](world::Stream stream, BytesView chunk) {
+    events_.on_output(worker, stream, chunk);
+  };
   return events;
 }
 
@@ -257,7 +293,8 @@ std::string Workers::read_error(WorkerId worker) {
   if (!document.is_object() || !document.contains("message")) return "uncaught exception";
   const auto& message = document["message"];
   if (message.is_string()) return message.get<std::string>();
-  const auto stack = message.is_object() ? message.value("/extraInfo/py_callstack"_json_pointer, nlohmann::json()) : message;
+  const auto stack =
+      message.is_object() ? message.value("/extraInfo/py_callstack"_json_pointer, nlohmann::json()) : message;
   return stack.is_string() ? stack.get<std::string>() : message.dump();
 }
 
@@ -313,7 +350,8 @@ void Workers::signal_group(WorkerId worker, int number) {
   if (!found->process) {
     found->pending_signal = number;
     // Not started yet and never will be: it is gone already.
-    const auto waiting = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) { return each.worker == worker; });
+    const auto waiting =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) { return each.worker == worker; });
     if (waiting == waiting_.end()) return;
     waiting_.erase(waiting);
     world_.loop().post([this, worker, number] { exited(worker, {.code = 0, .signal = number}); });
@@ -329,9 +367,7 @@ void Workers::signal(WorkerId worker, int number) {
   if (found != nullptr && found->process) found->process->signal(number);
 }
 
-Env Workers::rank_env_of(Rank rank, int restart_count) const {
-  return rank_env(options_, facts_, rank, restart_count);
-}
+Env Workers::rank_env_of(Rank rank, int restart_count) const { return rank_env(options_, facts_, rank, restart_count); }
 
 Workers::Worker* Workers::find(WorkerId worker) {
   const auto found = workers_.find(worker);

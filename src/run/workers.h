@@ -56,6 +56,7 @@ class Workers {
     WorkerId worker;
     std::optional<Rank> rank;
     int restart_count;
+    int forks_failed = 0;
   };
   enum class Way : std::uint8_t { Undecided, Fork, Standby, Plain };
 
@@ -67,7 +68,10 @@ class Workers {
   void on_store_exit();
   void on_store_output(BytesView chunk);
   void start_waiting();
+  bool can_launch() const;
   void launch(const Waiting& waiting);
+  void forked(WorkerId worker, Result<std::unique_ptr<world::Process>> process);
+  void wait_again(const Waiting& waiting);
   world::SpawnSpec spec_of(const Waiting& waiting, Worker& worker) const;
   world::ProcessEvents events_of(WorkerId worker);
   void started(WorkerId worker, Result<std::unique_ptr<world::Process>> process);
@@ -90,6 +94,7 @@ class Workers {
   bool ended_ = false;
   std::map<WorkerId, Worker> workers_;
   std::deque<Waiting> waiting_;
+  std::map<WorkerId, Waiting> forking_;                                    // asked of the fork server, not answered yet
   std::map<std::uint64_t, std::unique_ptr<world::Connection>> strangers_;  // proved the secret, not yet said who
   std::uint64_t next_stranger_ = 1;
 };

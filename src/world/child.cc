@@ -51,6 +51,7 @@ void Child::watch(std::function<void()> on_reaped) {
   if (out_) out_->start();
   if (err_) err_->start();
   wait_for_exit();
+  loop_.post([self = shared_from_this()] { self->look(); });  // it may have stopped before it was ours
 }
 
 void Child::forget_events() { events_ = std::make_shared<const ProcessEvents>(); }

@@ -1,8 +1,8 @@
 #include "world/child.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include "world/processes_fixture.h"
@@ -65,14 +65,12 @@ TEST_F(ChildTest, MayBeDestroyedFromItsOwnCallbacks) {
                                     .on_output = {}});
   EXPECT_TRUE(serve([&] { return exited; }));
   bool heard = false;
-  process = spawn(shell("echo x; exec sleep 1000"), {.on_exit = {},
-                                                     .on_stopped = {},
-                                                     .on_continued = {},
-                                                     .on_output = [&](Stream, BytesView) {
-                                                       process->signal_group(SIGKILL);
-                                                       process.reset();
-                                                       heard = true;
-                                                     }});
+  process = spawn(shell("echo x; exec sleep 1000"),
+                  {.on_exit = {}, .on_stopped = {}, .on_continued = {}, .on_output = [&](Stream, BytesView) {
+                     process->signal_group(SIGKILL);
+                     process.reset();
+                     heard = true;
+                   }});
   EXPECT_TRUE(serve([&] { return heard; }));
 }
 

@@ -42,8 +42,8 @@ Result<std::shared_ptr<Child>> Family::adopt(pid_t pid, std::string tag, Process
   siginfo_t info{};
   const auto id = static_cast<id_t>(pidfd.get());
   if (::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return os_error(errno, doing);
-  auto child = std::make_shared<Child>(loop_, pid, std::move(pidfd), tag, std::move(events), std::move(out),
-                                       std::move(err));
+  auto child =
+      std::make_shared<Child>(loop_, pid, std::move(pidfd), tag, std::move(events), std::move(out), std::move(err));
   children_.emplace(pid, child);
   std::erase(dead_, pid);
   live_tags_.insert(tag);

@@ -1,7 +1,7 @@
 #include "world/faulty_disk.h"
 
-#include <csignal>
 #include <cerrno>
+#include <csignal>
 
 #include "world/os_error.h"
 

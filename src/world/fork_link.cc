@@ -58,7 +58,10 @@ Result<ForkLink::Packet> ForkLink::prepare(const SpawnSpec& spec, std::uint64_t 
   request.tag = family_.make_tag();
   ForkRequest ask{.id = id, .argv = spec.argv, .env = spec.env, .cwd = spec.cwd, .ring = spec.ring != nullptr};
   ask.env[kTagVariable] = request.tag;
-  Packet packet{.text = TRY(encode(ask), "request"), .fds = {}};
+  Packet packet {
+    .text = TRY(encode(ask), "request")
+    , .fds = {}
+  };
   packet.fds.push_back(request.out.child ? std::move(request.out.child) : duplicate(STDOUT_FILENO));
   packet.fds.push_back(request.err.child ? std::move(request.err.child) : duplicate(STDERR_FILENO));
   if (ask.ring) packet.fds.push_back(duplicate(ring_fd(spec)));
@@ -158,8 +161,8 @@ void ForkLink::forked(std::uint64_t id, pid_t pid) {
   if (node.empty()) return down("the fork server answered what nobody asked");
   Request& request = node.mapped();
   loop_.cancel(request.timer);
-  auto child = family_.adopt(pid, request.tag, std::move(request.events), std::move(request.out),
-                             std::move(request.err));
+  auto child =
+      family_.adopt(pid, request.tag, std::move(request.events), std::move(request.out), std::move(request.err));
   family_.forks_pending(-1);
   if (!request.done) {
     if (child) (*child)->signal_group(SIGKILL);  // nobody waits for it any more

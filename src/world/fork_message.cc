@@ -39,8 +39,11 @@ ForkMessage parse(const json& object) {
 }  // namespace
 
 Result<std::string> encode(const ForkRequest& request) {
-  json object = {{"fork", request.id}, {"argv", request.argv}, {"env", request.env},
-                 {"cwd", request.cwd}, {"fds", {"out", "err"}}};
+  json object = {{"fork", request.id},
+                 {"argv", request.argv},
+                 {"env", request.env},
+                 {"cwd", request.cwd},
+                 {"fds", {"out", "err"}}};
   if (request.ring) object["fds"].push_back("ring");
   try {
     std::string text = object.dump();

@@ -8,8 +8,7 @@ namespace {
 TEST(ForkMessage, AsksInTheDocumentedForm) {
   const auto text = encode({.id = 3, .argv = {"train.py", "a"}, .env = {{"RANK", "2"}}, .cwd = "/x", .ring = true});
   ASSERT_TRUE(text);
-  EXPECT_EQ(*text,
-            R"({"argv":["train.py","a"],"cwd":"/x","env":{"RANK":"2"},"fds":["out","err","ring"],"fork":3})");
+  EXPECT_EQ(*text, R"({"argv":["train.py","a"],"cwd":"/x","env":{"RANK":"2"},"fds":["out","err","ring"],"fork":3})");
 }
 
 TEST(ForkMessage, RefusesARequestThatNoPacketHolds) {

@@ -82,8 +82,8 @@ Result<Bytes> Handshake::take_proof() {
 
 Mac Handshake::derive(std::string_view purpose) {
   const bool listener = role_ == Role::Listener;
-  return secret_.of({as_bytes("holdfast wire 1 "), as_bytes(purpose), listener ? theirs_ : ours_,
-                     listener ? ours_ : theirs_});
+  return secret_.of(
+      {as_bytes("holdfast wire 1 "), as_bytes(purpose), listener ? theirs_ : ours_, listener ? ours_ : theirs_});
 }
 
 SessionKeys Handshake::keys() {

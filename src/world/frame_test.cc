@@ -136,7 +136,8 @@ TEST(Frame, HasTheBytesThatAreDocumented) {
   Bytes out;
   writer.append(out, as_bytes("hello"));
   writer.append(out, BytesView());
-  EXPECT_EQ(hex(out), "05000000db4d85ec6ec857968f7eff00a09fe5dd68656c6c6f"
+  EXPECT_EQ(hex(out),
+            "05000000db4d85ec6ec857968f7eff00a09fe5dd68656c6c6f"
             "00000000ab5a8e352f4eb7320ef40d02e71386d0");
 }
 

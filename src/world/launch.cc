@@ -37,7 +37,7 @@ struct Prepared {
 }
 
 void reset_signals() {
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &standard, nullptr);
   sigset_t none;

@@ -32,11 +32,9 @@ std::string output_of(const std::string& script, Launch what = {}) {
 TEST(Launch, GivesTheChildOurEnvironmentWithItsOwnOnTop) {
   ::setenv("HOLDFAST_TEST_KEPT", "kept", 1);
   ::setenv("HOLDFAST_TEST_CHANGED", "old", 1);
-  const std::string seen = output_of("echo $HOLDFAST_TEST_KEPT $HOLDFAST_TEST_CHANGED $HOLDFAST_TEST_ADDED",
-                                     {.argv = {},
-                                      .env = {{"HOLDFAST_TEST_CHANGED", "new"}, {"HOLDFAST_TEST_ADDED", "added"}},
-                                      .cwd = {},
-                                      .keep = {}});
+  const std::string seen = output_of(
+      "echo $HOLDFAST_TEST_KEPT $HOLDFAST_TEST_CHANGED $HOLDFAST_TEST_ADDED",
+      {.argv = {}, .env = {{"HOLDFAST_TEST_CHANGED", "new"}, {"HOLDFAST_TEST_ADDED", "added"}}, .cwd = {}, .keep = {}});
   EXPECT_EQ(seen, "kept new added\n");
 }
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "base/bytes.h"
 #include "world/fd.h"
 #include "world/real_loop.h"
-#include "base/bytes.h"
 
 namespace holdfast::world {
 

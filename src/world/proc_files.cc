@@ -83,7 +83,8 @@ std::optional<std::string> started_with(pid_t pid, const std::string& name) {
   const std::string wanted = name + "=";
   for (std::size_t at = 0; at < text->size();) {
     const std::size_t end = std::min(text->find('\0', at), text->size());
-    if (text->compare(at, wanted.size(), wanted) == 0) return text->substr(at + wanted.size(), end - at - wanted.size());
+    if (text->compare(at, wanted.size(), wanted) == 0)
+      return text->substr(at + wanted.size(), end - at - wanted.size());
     at = end + 1;
   }
   return std::nullopt;

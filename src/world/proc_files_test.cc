@@ -21,7 +21,8 @@ TEST(ProcStat, IsReadAroundANameThatLooksLikeFields) {
 }
 
 TEST(ProcStat, RefusesOtherTexts) {
-  for (const char* text : {"", "42 (sh", "42 (sh) S 1 2", "42 (sh) S x y z"}) EXPECT_FALSE(parse_proc_stat(text)) << text;
+  for (const char* text : {"", "42 (sh", "42 (sh) S 1 2", "42 (sh) S x y z"})
+    EXPECT_FALSE(parse_proc_stat(text)) << text;
 }
 
 TEST(ProcStat, KnowsThisProcess) {

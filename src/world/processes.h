@@ -90,8 +90,8 @@ class Processes {
   virtual Result<std::unique_ptr<Process>> spawn(const SpawnSpec& spec, ProcessEvents events) = 0;
   /// Starts `spec` as a fork server. `on_ready` gets its greeting: Ok(number of threads it has), or why it can't serve:
   /// BadInput in its own words, Unavailable where it died or is of another version.
-  virtual Result<std::unique_ptr<ForkServer>> spawn_fork_server(
-      const SpawnSpec& spec, ProcessEvents events, std::function<void(Result<int> threads)> on_ready) = 0;
+  virtual Result<std::unique_ptr<ForkServer>> spawn_fork_server(const SpawnSpec& spec, ProcessEvents events,
+                                                                std::function<void(Result<int> threads)> on_ready) = 0;
   virtual Result<std::unique_ptr<SharedMemory>> make_shared_memory(std::size_t bytes) = 0;
   /// Kills (SIGKILL) and reaps every child that is left, adopted orphans of dead ranks among them. Blocks at most
   /// `patience`; returns the pids that would not die.

@@ -21,11 +21,11 @@ struct Story {
   std::string events;  ///< "stopped continued exit "
 
   ProcessEvents record() {
-    return {.on_exit = [this](ExitStatus status) { exit = status, events += "exit "; },
-            .on_stopped = [this] { events += "stopped "; },
-            .on_continued = [this] { events += "continued "; },
-            .on_output = [this](Stream stream,
-                                BytesView bytes) { (stream == Stream::Out ? out : err) += as_text(bytes); }};
+    return {
+        .on_exit = [this](ExitStatus status) { exit = status, events += "exit "; },
+        .on_stopped = [this] { events += "stopped "; },
+        .on_continued = [this] { events += "continued "; },
+        .on_output = [this](Stream stream, BytesView bytes) { (stream == Stream::Out ? out : err) += as_text(bytes); }};
   }
 };
 

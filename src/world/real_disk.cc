@@ -44,7 +44,8 @@ class PosixWritable final : public WritableFile {
 
 class PosixReadable final : public ReadableFile {
  public:
-  PosixReadable(Fd fd, std::string path, std::uint64_t size) : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
+  PosixReadable(Fd fd, std::string path, std::uint64_t size)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
 
@@ -83,7 +84,7 @@ Result<std::unique_ptr<WritableFile>> RealDisk::create(const std::string& path) 
 Result<std::unique_ptr<ReadableFile>> RealDisk::open(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a FIFO must not hold us up
   if (!fd) return os_error(errno, path);
-  struct stat about {};
+  struct stat about{};
   if (::fstat(fd.get(), &about) != 0) return os_error(errno, path);
   if (!S_ISREG(about.st_mode)) return Error(Code::Internal, path + ": not a regular file");
   return std::unique_ptr<ReadableFile>(
@@ -130,7 +131,7 @@ Result<std::vector<std::string>> RealDisk::list(const std::string& path) {
 }
 
 bool RealDisk::exists(const std::string& path) {
-  struct stat about {};
+  struct stat about{};
   return ::stat(path.c_str(), &about) == 0;
 }
 

@@ -113,7 +113,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const auto peer = socket.remote_endpoint(failure);
     if (failure) return;
     const std::string host = peer.address().to_string();
-    if (greeting_.size() >= policy_.handshakes_max) return strangers_->refused(host, "too many connections without handshake");
+    if (greeting_.size() >= policy_.handshakes_max)
+      return strangers_->refused(host, "too many connections without handshake");
     tune(socket);
     auto session = std::make_shared<Session>(std::move(socket), host, strangers_);
     greeting_.insert(session);
@@ -180,14 +181,14 @@ void RealNet::connect(const Address& to, const std::string& secret, Nanos patien
     asio::error_code ignored;
     session->socket().cancel(ignored);  // the pending connect fails, and says so below
   });
-  session->socket().async_connect(*endpoint, [this, session, secret, deadline, timer, doing,
-                                              nonce = make_nonce(random_),
-                                              done = std::move(done)](const asio::error_code& failure) {
-    loop_.cancel(timer);
-    if (failure == asio::error::operation_aborted) return done(Error(Code::Unavailable, doing + ": timed out"));
-    if (failure) return done(Error(Code::Unavailable, doing + ": " + failure.message()));
-    session->handshake(Role::Connector, secret, nonce, deadline - std::chrono::steady_clock::now(), done);
-  });
+  session->socket().async_connect(
+      *endpoint, [this, session, secret, deadline, timer, doing, nonce = make_nonce(random_),
+                  done = std::move(done)](const asio::error_code& failure) {
+        loop_.cancel(timer);
+        if (failure == asio::error::operation_aborted) return done(Error(Code::Unavailable, doing + ": timed out"));
+        if (failure) return done(Error(Code::Unavailable, doing + ": " + failure.message()));
+        session->handshake(Role::Connector, secret, nonce, deadline - std::chrono::steady_clock::now(), done);
+      });
 }
 
 }  // namespace holdfast::world

@@ -15,8 +15,9 @@ struct ProcessPolicy {
   Nanos fork_patience = std::chrono::seconds(10);  ///< for a fork server's answer
 };
 
-/// At most one in a process may be a subreaper: it takes every orphan for its own. All calls come on the loop's thread, which outlives every child with `die_with_us`: Linux ties them to the thread
-/// that started them. `loop` outlives this object and all handles made by it.
+/// At most one in a process may be a subreaper: it takes every orphan for its own. All calls come on the loop's thread,
+/// which outlives every child with `die_with_us`: Linux ties them to the thread that started them. `loop` outlives this
+/// object and all handles made by it.
 class RealProcesses final : public Processes {
  public:
   RealProcesses(RealLoop& loop, bool subreaper, const ProcessPolicy& policy = {});

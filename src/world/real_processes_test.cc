@@ -35,11 +35,11 @@ TEST_F(RealProcessesTest, SaysWhatItCouldNotSpawn) {
 [[noreturn]] void launcher(int tell, const std::string& script) {
   RealLoop loop;
   RealProcesses processes(loop, /*subreaper=*/true);
-  const auto process = processes.spawn(
-      command({"sh", "-c", script}),
-      {.on_exit = {}, .on_stopped = {}, .on_continued = {}, .on_output = [&](Stream, BytesView line) {
-         (void)!::write(tell, line.data(), line.size());
-       }});
+  const auto process =
+      processes.spawn(command({"sh", "-c", script}),
+                      {.on_exit = {}, .on_stopped = {}, .on_continued = {}, .on_output = [&](Stream, BytesView line) {
+                         (void)!::write(tell, line.data(), line.size());
+                       }});
   loop.run();
   ::_exit(0);
 }
@@ -62,9 +62,7 @@ TEST_F(RealProcessesTest, Behaviour4NothingIsLeftTwoSecondsAfterTheLauncherIsKil
 
 TEST_F(RealProcessesTest, LeavesSigchldAloneWhereItHasNoChildren) {
   RealLoop loop;
-  struct sigaction before {};
-  ::sigaction(SIGWINCH, nullptr, &before);
-  struct sigaction chld {};
+  struct sigaction chld{};
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::signal(SIGCHLD, SIG_DFL);

@@ -65,8 +65,8 @@ void Session::on_read(const asio::error_code& failure, std::size_t bytes) {
     case Phase::Draining: failure ? shut() : read(); return;
     case Phase::Handshake:
       if (!failure) return advance_handshake(in);
-      return refuse(handshake_->judged() ? Error(Code::Denied, "the peer refused our secret")
-                                         : Error(Code::Unavailable, "hung up during the handshake"));
+      return end_handshake(handshake_->judged() ? Error(Code::Denied, "the peer refused our secret")
+                                                : Error(Code::Unavailable, "the peer hung up"));
     case Phase::Open:
       if (failure) return fail(failure == asio::error::eof ? "the peer hung up" : failure.message());
       reader_->feed(in);
@@ -85,6 +85,10 @@ void Session::advance_handshake(BytesView in) {
 
 void Session::refuse(const Error& why) {
   if (role_ == Role::Listener) strangers_->refused(peer_host_, why.message());  // a connector is told by `started_`
+  end_handshake(why);
+}
+
+void Session::end_handshake(const Error& why) {
   shut();
   if (const auto started = std::exchange(started_, nullptr)) started(Error(why).in("handshake with " + peer_host_));
 }
@@ -134,10 +138,9 @@ void Session::send(BytesView message) {
 void Session::flush() {
   if (!in_flight_.empty() || queued_.empty()) return;
   in_flight_.swap(queued_);
-  asio::async_write(socket_, asio::buffer(in_flight_),
-                    [self = shared_from_this()](const asio::error_code& failure, std::size_t) {
-                      self->on_written(failure);
-                    });
+  asio::async_write(
+      socket_, asio::buffer(in_flight_),
+      [self = shared_from_this()](const asio::error_code& failure, std::size_t) { self->on_written(failure); });
 }
 
 void Session::on_written(const asio::error_code& failure) {

@@ -40,6 +40,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_read(const asio::error_code& failure, std::size_t bytes);
   void advance_handshake(BytesView in);
   void refuse(const Error& why);
+  void end_handshake(const Error& why);
   void opened(BytesView rest);
   void deliver();
   void flush();

@@ -25,7 +25,7 @@ bool connected_tcp(int fd) {
 }
 
 ino_t inode_of(int fd) {
-  struct stat info {};
+  struct stat info{};
   return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
