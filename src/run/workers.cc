@@ -113,8 +113,9 @@ void Workers::start_store() {
   if (way_ == Way::Fork) {
     spec.argv = {"-m", "holdfast.store_server"};
     fork_server_->fork(spec, std::move(events), [this](Result<std::unique_ptr<world::Process>> process) {
-      if (process) store_ = *std::move(process);
-      if (!process) {
+      if (process) {
+        store_ = *std::move(process);
+      } else {
         facts_.agent_store = false;
         start_waiting();
       }
@@ -123,8 +124,12 @@ void Workers::start_store() {
   }
   spec.argv = python_module(options_, "holdfast.store_server");
   auto process = world_.processes().spawn(spec, std::move(events));
-  if (process) store_ = *std::move(process);
-  if (!process) start_waiting();
+  if (process) {
+    store_ = *std::move(process);
+  } else {
+    facts_.agent_store = false;
+    start_waiting();
+  }
 }
 
 void Workers::on_store_exit() {

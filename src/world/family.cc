@@ -47,7 +47,7 @@ Result<std::shared_ptr<Child>> Family::adopt(pid_t pid, std::string tag, Process
   children_.emplace(pid, child);
   std::erase(dead_, pid);
   live_tags_.insert(tag);
-  child->watch([this, pid, tag] { reaped(pid, tag); });
+  child->watch([this, pid, tag = std::move(tag)] { reaped(pid, tag); });
   return child;
 }
 
@@ -130,7 +130,7 @@ std::vector<pid_t> Family::kill_all(Nanos patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   auto pause = kKillPauseMin;
   for (;;) {
-    const auto left = kill_round();
+    auto left = kill_round();
     // An orphan's own children come to us only when it is gone: done is when a round finds nobody.
     if (left.empty() && children_.empty() && orphans().empty()) return {};
     if (std::chrono::steady_clock::now() >= deadline) return left;
