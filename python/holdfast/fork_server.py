@@ -32,6 +32,8 @@ _MODULES = [
     "torch.distributed.elastic.multiprocessing.errors",
     "torch.testing._internal.distributed.fake_pg",
     "holdfast.joining",
+    "holdfast.probe",
+    "holdfast.run",
     "holdfast.worker",
     "holdfast.warm_up",
 ]
