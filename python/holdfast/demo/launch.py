@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.demo.schedule import Fault, checkpoint_interval, plan
 from holdfast.demo.steplog import Line, log_path, parse_line, read_logs
 
-STUCK_AFTER_S = 120.0  # no new step for so long: the run is ended, the demo fails
+STUCK_AFTER_S = 300.0  # no new step for so long: the run is ended, the demo fails
 SPARES = 2  # two ranks are lost at once
 
 
