@@ -15,7 +15,7 @@ from recovery_lib.systems import SYSTEMS, Setting
 
 VERDICT = {"sigkill": "killed", "sigstop": "stopped", "gil": "gil_held"}
 PEER_GROUP_TIMEOUT_S = 15.0
-START_LIMIT_S = 120.0
+START_LIMIT_S = 300.0
 RECOVERY_LIMIT_S = {"holdfast": 60.0, "torchrun": 180.0, "ft_launcher": 180.0}
 SETTLE_STEPS = 8  # between a recovery and the next fault
 GUESS_S = {"sigkill": 12.0, "sigstop": 70.0, "gil": 12.0}  # a peer's recovery and settling, for the time budget
