@@ -94,7 +94,6 @@ void Child::report_exit() {
 
 void Child::reap() {
   if (!reaped_) {
-    signal_group(SIGKILL);  // helpers go with their leader, whose pid still names the group
     siginfo_t info{};
     ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG);
     reaped_ = true;
