@@ -49,7 +49,7 @@ for rank in range(int(words["nproc-per-node"])):
     loss = "0x1p+1" if flaw == "bits" and faults else "0x1p+0"
     gap = steps - 1 if flaw == "lost" and faults else steps
     (out / f"steps-{{rank}}.log").write_text("".join(f"{{i}} {{i * 50000000}} {{loss}}\\n" for i in range(gap)))
-    weights = "b" if flaw == "weights" and faults else "a"
+    weights = "b" if flaw == "weights" and faults or flaw == "ranks_differ" and rank == 1 else "a"
     (out / f"final-{{rank}}.json").write_text(json.dumps(dict(rank=rank, weights=weights * 64)))
 report = dict(exit_code=0, wall_s=4.0, steps=steps, steps_lost=0, steps_redone=0, ettr=0.9,
               goodput=dict(start=1.0, train=3.0), faults=records, injected=injected)
@@ -105,6 +105,15 @@ def test_a_launcher_that_fails_is_quoted(
     code, out = demo(tmp_path, monkeypatch, flaw="no_report")
     assert (code, out) == (1, {})
     assert "it hurts" in capsys.readouterr().err
+
+
+def test_where_the_fault_free_run_is_wrong_there_is_nothing_to_compare_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = demo(tmp_path, monkeypatch, flaw="ranks_differ")
+    assert (code, out) == (1, {})
+    assert "WRONG: fault-free run: the ranks' final weights differ" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["fault-free"]
 
 
 def test_many_seeds_share_one_fault_free_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,8 @@ def demo(options: argparse.Namespace, folder: Path) -> int:
     wrongs = check_fault_free(job, fault_free)
     for wrong in wrongs:
         say(f"WRONG: {wrong}")
+    if wrongs:
+        return EXIT_FAILED  # there is nothing to compare with
     results = []
     for seed in range(options.seed, options.seed + options.seeds):
         faults = own if own is not None else schedule(seed, job.ranks, job.steps, step_s)
