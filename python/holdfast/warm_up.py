@@ -1,4 +1,4 @@
-"""Runs through what a script does up to its first step, so that a spare is as quick as a rank that has done it before."""
+"""Runs through what a script does up to its first step: then a spare is as quick as a rank that has done it before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def first_step() -> None:
         else:
             torch.manual_seed(0)
         group.make_placeholder(0, 2)
-        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8))
+        first, last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        model = torch.nn.Sequential(first, torch.nn.GELU(), torch.nn.LayerNorm(8), last)
         DistributedDataParallel(model)
         dist.destroy_process_group()
         if dist.is_gloo_available():
