@@ -29,12 +29,10 @@ void Injector::on_mark(Rank rank, const telemetry::Event& event) {
     const PlannedKind kind = fault.plan.kind;
     const bool mine = std::find(fault.plan.ranks.begin(), fault.plan.ranks.end(), rank) != fault.plan.ranks.end();
     const bool acted_in_step = kind == PlannedKind::Sleep || kind == PlannedKind::Gil;
-    const bool acted_in_save = kind == PlannedKind::DiskFull || kind == PlannedKind::WriterCrash;
     const Step due = acted_in_step ? fault.plan.step - kOrderAhead : fault.plan.step;
     if (!fault.fired && event.mark == Mark::StepBegin && event.step >= due) fire(fault, Nanos(event.time_ns));
     if (!fault.fired || fault.began_at || !mine) continue;
-    if ((acted_in_step && event.mark == Mark::StepBegin && event.step >= fault.plan.step) ||
-        (acted_in_save && event.mark == Mark::SnapshotBegin)) {
+    if (acted_in_step && event.mark == Mark::StepBegin && event.step >= fault.plan.step) {
       fault.began_at = Nanos(event.time_ns);
     }
   }
@@ -47,8 +45,8 @@ void Injector::fire(Injected& fault, Nanos now) {
   switch (fault.plan.kind) {
     case PlannedKind::Sleep: return order(fault, "sleep");
     case PlannedKind::Gil: return order(fault, "spin");
-    case PlannedKind::DiskFull: return order(fault, "disk_full");
-    case PlannedKind::WriterCrash: return order(fault, "writer_crash");
+    case PlannedKind::DiskFull: order(fault, "disk_full"); break;  // a save under way may be the first that it meets
+    case PlannedKind::WriterCrash: order(fault, "writer_crash"); break;
     case PlannedKind::Sigkill:
       for (Rank rank : fault.plan.ranks) kill(rank);
       break;
