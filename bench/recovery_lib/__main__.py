@@ -47,7 +47,8 @@ def cost_of(options: argparse.Namespace, folder: Path, results: Results) -> Cost
         return None
     say("cost a step of marks and snapshots ...")
     try:
-        cost = measure_cost(Setting(options.root, folder / "cost", "bare_1mb", 2), 10_000 if options.full else 3_000)
+        steps = 10_000 if options.full else 3_000
+        cost = measure_cost(Setting(options.root, folder / "cost", "bare_1mb", 1), steps)
     except (Stuck, subprocess.TimeoutExpired) as error:
         results.failures.append(f"cost: {error}")
         return None
