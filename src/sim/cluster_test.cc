@@ -13,14 +13,14 @@
 namespace holdfast::sim {
 namespace {
 
-const world::Address kAgentAt{"127.0.0.1", 4000};
+world::Address agent_at() { return {"127.0.0.1", 4000}; }
 
 /// Keeps `ranks` children alive, answers each message with another, and writes a file now and then.
 class Agent final : public Actor {
  public:
   explicit Agent(SimWorld& world) : world_(world) {
     world.become_subreaper();
-    auto listener = world.net().listen(kAgentAt, "s", [this](std::unique_ptr<Connection> peer) {
+    auto listener = world.net().listen(agent_at(), "s", [this](std::unique_ptr<Connection> peer) {
       Connection* one = peer.get();
       one->on_message([one](BytesView bytes) { one->send(bytes); });
       one->on_close([](const std::string&) {});
@@ -56,7 +56,7 @@ class Agent final : public Actor {
 class RankActor final : public Actor {
  public:
   explicit RankActor(world::World& world) : world_(world) {
-    world.net().connect(kAgentAt, "s", 1s, [this](Result<std::unique_ptr<Connection>> result) {
+    world.net().connect(agent_at(), "s", 1s, [this](Result<std::unique_ptr<Connection>> result) {
       if (!result) return world_.loop().stop();
       agent_ = *std::move(result);
       agent_->on_message([](BytesView) {});

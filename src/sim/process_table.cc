@@ -251,10 +251,11 @@ void ProcessTable::after_notices(ProcessRecord& process, std::function<void()> f
 }
 
 void ProcessTable::reap(ProcessRecord& process) {
+  if (process.spawner->alive) signal_group(process.group, SIGKILL);  // helpers go with their leader
   process.reaped = true;
   const ProcessRecord* reaper = process.spawner;
   if (!reaper->alive || !reaper->subreaper) return;
-  // As the real world does: what the dead child has left behind comes to its reaper, and is ended.
+  // What the dead child has left behind outside its group comes to the subreaper, and is ended too.
   for (ProcessRecord* orphan : children(*reaper)) {
     if (orphan->spawner == reaper && orphan->announced) continue;
     const ProcessRecord* from = orphan->origin;

@@ -206,12 +206,22 @@ TEST_F(ProcessTest, ChildrenDieWithTheirParentWhereAskedTo) {
   EXPECT_EQ(cluster_.alive(), std::vector<pid_t>{stays->pid()});
 }
 
-TEST_F(ProcessTest, HelpersOfADeadChildAreEndedByItsReaper) {
-  parent_.become_subreaper();
+TEST_F(ProcessTest, HelpersEndWithTheirLeader) {
   pid_t helper = 0;
   program("rank", [&](SimWorld& world) { helper = world.fork_helper({"tick"}); });
   const auto child = spawn("rank");
   EXPECT_EQ(cluster_.alive(), (std::vector<pid_t>{parent_.pid(), child->pid(), helper}));
+  child->signal(SIGKILL);
+  cluster_.run_for(1s);
+  EXPECT_EQ(cluster_.alive(), std::vector<pid_t>{parent_.pid()});
+}
+
+TEST_F(ProcessTest, ASubreaperEndsWhatADeadChildLeftInOtherGroups) {
+  parent_.become_subreaper();
+  std::unique_ptr<world::Process> inner;
+  program("outer", [&](SimWorld& world) { inner = *world.processes().spawn(spec("tick", false), {}); });
+  const auto child = spawn("outer");
+  EXPECT_EQ(cluster_.alive().size(), 3U);
   child->signal(SIGKILL);
   cluster_.run_for(1s);
   EXPECT_EQ(cluster_.alive(), std::vector<pid_t>{parent_.pid()});

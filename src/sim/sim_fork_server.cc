@@ -52,7 +52,7 @@ void SimForkServer::greet() {
         this_cluster->schedule().at(this_cluster->now() + heard, owner->owner, [this_cluster, shared, fails] {
           auto on_ready = std::exchange(shared->on_ready, nullptr);
           if (shared->gone || on_ready == nullptr) return;
-          if (fails) return on_ready(Error(Code::Unavailable, "the fork server can't serve: a module started threads"));
+          if (fails) return on_ready(Error(Code::BadInput, "the fork server can't serve: a module started threads"));
           on_ready(this_cluster->policy.process.fork_server_threads);
         });
       });

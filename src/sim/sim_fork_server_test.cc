@@ -24,8 +24,10 @@ class ForkServerTest : public testing::Test {
   void start() {
     ProcessEvents events;
     events.on_exit = [this](ExitStatus) { server_exited_ = true; };
-    auto server = agent_.processes().spawn_fork_server(
-        {}, events, [this](const Result<int>& threads) { ready_ = threads ? *threads : -1; });
+    auto server = agent_.processes().spawn_fork_server({}, events, [this](const Result<int>& threads) {
+      ready_ = threads ? *threads : -1;
+      if (!threads) refusal_ = threads.error().code();
+    });
     ASSERT_TRUE(server);
     server_ = *std::move(server);
   }
@@ -46,6 +48,7 @@ class ForkServerTest : public testing::Test {
   std::unique_ptr<world::ForkServer> server_;
   std::unique_ptr<world::Process> child_;
   std::optional<int> ready_;
+  std::optional<Code> refusal_;
   bool server_exited_ = false;
   std::string said_;
 };
@@ -70,6 +73,7 @@ TEST_F(ForkServerTest, MayGreetWithWhyItCannotServe) {
   start();
   cluster_.run_for(1s);
   EXPECT_EQ(ready_, -1);
+  EXPECT_EQ(refusal_, Code::BadInput);
 }
 
 TEST_F(ForkServerTest, AChildThatEndsAtOnceIsHeardOfAfterItsForking) {
