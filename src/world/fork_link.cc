@@ -58,10 +58,8 @@ Result<ForkLink::Packet> ForkLink::prepare(const SpawnSpec& spec, std::uint64_t 
   request.tag = family_.make_tag();
   ForkRequest ask{.id = id, .argv = spec.argv, .env = spec.env, .cwd = spec.cwd, .ring = spec.ring != nullptr};
   ask.env[kTagVariable] = request.tag;
-  Packet packet {
-    .text = TRY(encode(ask), "request")
-    , .fds = {}
-  };
+  Packet packet;
+  packet.text = TRY(encode(ask), "request");
   packet.fds.push_back(request.out.child ? std::move(request.out.child) : duplicate(STDOUT_FILENO));
   packet.fds.push_back(request.err.child ? std::move(request.err.child) : duplicate(STDERR_FILENO));
   if (ask.ring) packet.fds.push_back(duplicate(ring_fd(spec)));

@@ -15,10 +15,10 @@ std::uint64_t whole(const json& object, const char* key, std::uint64_t max) {
 }
 
 ForkMessage parse(const json& object) {
-  constexpr auto kIntMax = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  constexpr auto int_max = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   if (object.contains("forked")) {
     return ForkDone{whole(object, "forked", std::numeric_limits<std::uint64_t>::max()),
-                    static_cast<pid_t>(whole(object, "pid", kIntMax))};
+                    static_cast<pid_t>(whole(object, "pid", int_max))};
   }
   if (object.contains("failed")) {
     return ForkFailed{whole(object, "failed", std::numeric_limits<std::uint64_t>::max()),
@@ -30,7 +30,7 @@ ForkMessage parse(const json& object) {
     ready.why = object.at("why").get<std::string>();
     return ready;
   }
-  ready.threads = static_cast<int>(whole(object, "threads", kIntMax));
+  ready.threads = static_cast<int>(whole(object, "threads", int_max));
   ready.version = object.value("version", std::string());
   ready.thread_modules = object.value("thread_modules", std::vector<std::string>());
   return ready;

@@ -105,6 +105,7 @@ Result<std::string> find_program(const std::string& name, const std::map<std::st
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> list;
+  list.reserve(strings.size() + 1);
   for (auto& text : strings) list.push_back(text.data());
   list.push_back(nullptr);
   return list;
@@ -129,7 +130,8 @@ Result<pid_t> launch(const Launch& what) {
   const std::string doing = "start " + program;
   std::vector<std::string> argv = what.argv;
   std::vector<std::string> entries;
-  for (const auto& [name, value] : env) entries.push_back(name + "=" + value);
+  entries.reserve(env.size());
+  for (const auto& [name, value] : env) entries.emplace_back(name).append("=").append(value);
   const auto argv_list = pointers(argv);
   const auto env_list = pointers(entries);
 
