@@ -76,6 +76,12 @@ def test_faults_of_one_kind_are_told_apart() -> None:
     assert len(missed) == 1 and "SIGKILL of rank 0 at step 50" in missed[0] and "missed" in missed[0]
 
 
+def test_a_missed_fault_does_not_take_a_later_ones_record() -> None:
+    faults = [Fault("slow", 20, (2,)), Fault("sigkill", 50, (2,))]
+    missed = wrongs(faults, report(record("killed", [2], 50), answers=[[0], [0]]))
+    assert len(missed) == 1 and "slow rank" in missed[0] and "missed" in missed[0]
+
+
 def test_a_flipped_byte_is_named_by_the_checkpoint_not_by_the_kills() -> None:
     fault = [Fault("flip_checkpoint", 30, (0, 1))]
     kills = record("killed", [0, 1], 30)

@@ -63,28 +63,29 @@ def sort_records(
 ) -> tuple[list[list[Mapping[str, Any]]], list[Mapping[str, Any]]]:
     """Each fault's own records, and those that no fault explains.
 
-    The report's `injected` lists the plan in its order, each entry with the indices of the records that answer it. The
-    kills that are part of a full restart are that fault's too.
+    The report's `injected` lists the plan in its order, each entry with the indices of the records that may answer it:
+    of several faults that claim a record the last struck one has it. The kills of a full restart are that fault's too.
     """
     records = report["faults"]
     own: list[list[Mapping[str, Any]]] = [[] for _ in faults]
     strange = []
-    answered = {index: i for i, entry in enumerate(report.get("injected", [])) for index in entry["faults"]}
     for index, record in enumerate(records):
-        owner = answered.get(index, _restart_behind(record, faults))
-        if owner is not None and owner < len(own):
-            own[owner].append(record)
+        claims = [i for i, entry in enumerate(report.get("injected", [])) if index in entry["faults"]]
+        claims += _restarts_behind(record, faults)
+        if claims:
+            own[max(claims, key=lambda i: faults[i].step)].append(record)
         else:
             strange.append(record)
     return own, strange
 
 
-def _restart_behind(record: Mapping[str, Any], faults: Sequence[Fault]) -> int | None:
-    """The planned full restart that this kill belongs to."""
-    for index, fault in enumerate(faults):
-        if fault.plan_kind in FULL_RESTART and record["verdict"] == "killed" and 0 <= record["step"] - fault.step <= 1:
-            return index
-    return None
+def _restarts_behind(record: Mapping[str, Any], faults: Sequence[Fault]) -> list[int]:
+    """The planned full restarts that this kill may belong to."""
+    return [
+        index
+        for index, fault in enumerate(faults)
+        if fault.plan_kind in FULL_RESTART and record["verdict"] == "killed" and 0 <= record["step"] - fault.step <= 1
+    ]
 
 
 def _number(values: Iterable[Any]) -> float | None:

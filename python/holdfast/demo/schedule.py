@@ -109,7 +109,7 @@ def schedule(seed: int, ranks: int, steps: int, step_s: float) -> list[Fault]:
         if kind == "flip_checkpoint":
             step = _late_in_interval(int(begin), interval)
         # A rank with a tenth of a core makes steps several times longer: this is well over before the slot is.
-        seconds = 1.4 * SLOTS[kind] * slot * step_s if kind == "slow" else 0.0
+        seconds = 2.0 * SLOTS[kind] * slot * step_s if kind == "slow" else 0.0
         faults.append(Fault(kind, step, _victims(chance, kind, ranks), seconds))
         begin += SLOTS[kind] * slot
     return faults
