@@ -10,7 +10,7 @@ from typing import Any
 
 from recovery_lib.launch import Launch, Stuck
 from recovery_lib.limits import Naming
-from recovery_lib.measure import Row, detected_s, restarts_beyond, wrong_culprits
+from recovery_lib.measure import Row, detected_s, restarts_beyond, step_s, wrong_culprits
 from recovery_lib.systems import SYSTEMS, Setting
 
 VERDICT = {"sigkill": "killed", "sigstop": "stopped", "gil": "gil_held"}
@@ -82,6 +82,11 @@ def victim(run: int, ranks: int) -> int:
     return (ranks - 1 + run) % ranks
 
 
+def phase(run: int) -> float:
+    """Where in a step the fault strikes, as a part of it: spread evenly over the runs, the same for every system."""
+    return run * 0.6180339887 % 1
+
+
 def run_blocks(
     todo: Sequence[Block], root: Path, folder: Path, until: float, say: Callable[[str], None]
 ) -> Results:
@@ -112,7 +117,8 @@ def run_block(block: Block, setting: Setting, results: Results, say: Callable[[s
     try:
         with Launch(block.system, setting) as launch:
             launch.advance(SETTLE_STEPS + 1, START_LIMIT_S)
-            for rank in victims:
+            for run, rank in enumerate(victims):
+                time.sleep(phase(run) * step_s(launch.logs))
                 moment = launch.strike(block.fault, rank)
                 seconds.append(launch.recover(moment, rank, RECOVERY_LIMIT_S[block.system]))
                 launch.advance(SETTLE_STEPS, START_LIMIT_S)

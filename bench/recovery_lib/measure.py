@@ -43,6 +43,13 @@ def ended_by_all(logs: Mapping[int, Sequence[Line]]) -> int:
     return min((max((line.step for line in lines), default=-1) for lines in logs.values()), default=-1)
 
 
+def step_s(logs: Mapping[int, Sequence[Line]]) -> float:
+    """Median seconds from one step's end to the next, on rank 0; 0 where it has not ended two."""
+    lines = logs[0]
+    gaps = [(b.at_ns - a.at_ns) / 1e9 for a, b in zip(lines, lines[1:], strict=False)]
+    return statistics.median(gaps) if gaps else 0.0
+
+
 def recovery_s(logs: Mapping[int, Sequence[Line]], fault_ns: int, victim: int) -> float | None:
     """Seconds from the fault to the moment when all ranks have ended the step that the victim had not; None before."""
     wanted = max((line.step for line in logs[victim] if line.at_ns <= fault_ns), default=-1) + 1

@@ -50,6 +50,14 @@ def test_no_step_is_ended_by_all_while_a_rank_has_none() -> None:
     assert measure.ended_by_all({0: log((0, 1)), 1: []}) == -1
 
 
+def test_faults_strike_at_every_part_of_a_step() -> None:
+    assert measure.step_s({0: log((0, 50), (1, 100), (2, 160), (3, 210))}) == pytest.approx(0.05)
+    assert measure.step_s({0: log((0, 50))}) == 0
+    phases = sorted(bench.phase(run) for run in range(50))
+    assert all(0 <= value < 1 for value in phases)
+    assert max(b - a for a, b in zip(phases, phases[1:], strict=False)) < 0.05
+
+
 def test_restarts_beyond_the_victims_are_counted() -> None:
     assert measure.restarts_beyond({0: 1, 1: 2, 2: 1}, {0: 1, 1: 2, 2: 1}) == 0
     assert measure.restarts_beyond({0: 2, 1: 3, 2: 1}, {0: 1, 1: 2, 2: 1}) == 2

@@ -21,6 +21,7 @@ from holdfast.demo.steplog import steps_differing, steps_missing
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -191,6 +192,9 @@ def main(argv: list[str] | None = None) -> int:
     except (LaunchFailed, ValueError, OSError) as error:
         print(f"\nholdfast demo: {error}", file=sys.stderr)
         code = EXIT_FAILED
+    except KeyboardInterrupt:
+        print("\nholdfast demo: interrupted; the run under way was ended", file=sys.stderr)
+        code = EXIT_INTERRUPTED
     if code == EXIT_DONE and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
     elif code != EXIT_DONE and folder.exists():
