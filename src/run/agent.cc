@@ -13,6 +13,7 @@ using world::Nanos;
 
 namespace {
 constexpr Nanos kTick = std::chrono::milliseconds(10);
+constexpr Nanos kStoodStill = std::chrono::milliseconds(500);
 constexpr Nanos kCkptRetry = std::chrono::seconds(1);
 constexpr Nanos kEndPatience = std::chrono::seconds(5);
 constexpr Nanos kCommitPatience = std::chrono::minutes(5);
@@ -288,6 +289,9 @@ void Agent::on_checkpoint_failed(Step step, std::optional<Rank> rank, const std:
 
 void Agent::tick() {
   if (ended_) return;
+  const Nanos since_last = now() - ticked_at_.value_or(now());
+  if (since_last > kStoodStill) coordinator_.stood_still(since_last);
+  ticked_at_ = now();
   monitor_.poll();
   monitor_.judge();
   kv_.tick(now());

@@ -90,6 +90,7 @@ class Agent {
   std::optional<world::Nanos> step_done_at_;
   Step group_begun_ = kNoStep;  // newest step begun in this group
   std::optional<world::Nanos> last_ckpt_wanted_at_;
+  std::optional<world::Nanos> ticked_at_;
   std::map<WorkerId, Rank> spare_ranks_;  // rank a worker's output belongs to
 };
 

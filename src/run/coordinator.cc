@@ -98,7 +98,9 @@ void Coordinator::handle(Nanos now, WorkerId worker, const Restored& restored) {
   slot->place = Place::InLoop;
   slot->replacement = false;
   slot->since = now;
-  if (!all(Place::InLoop)) return;
+  // A rank that was heard late may be the last in the loop when others are through it.
+  const auto came = [](const Slot& each) { return each.place == Place::InLoop || each.place == Place::Finished; };
+  if (!std::all_of(slots_.begin(), slots_.end(), came)) return;
   close_open_faults(now, &Fault::restored_at);
   enter(Mode::Running);
 }
@@ -210,6 +212,7 @@ Fault& Coordinator::open_fault(Nanos now, FaultKind kind, const std::vector<Rank
 void Coordinator::recover(Nanos now, const Fault& fault) {
   const std::vector<Rank> culprits = fault.culprits;
   if (stop_code_) {
+    group_error_since_.reset();  // told once of those that have left the group; the grace is the bound
     for (Rank rank : culprits) {
       if (slots_[rank].worker != 0) end_worker(now, slots_[rank].worker, true);
       slots_[rank] = Slot{.place = Place::Left};
@@ -337,8 +340,8 @@ void Coordinator::try_regroup(Nanos now) {
   if ((mode_ != Mode::Starting && mode_ != Mode::Recovering) || !all(Place::Waiting)) return;
   Step furthest = kNoStep;
   for (const Slot& slot : slots_) furthest = std::max(furthest, slot.applied);
-  // Behind where the last group was to begin are states that were never put in place: the checkpoint is ahead of them.
-  if (mode_ == Mode::Recovering && furthest != kNoStep && furthest >= agreed_) {
+  // States behind the checkpoint that all were to load were never replaced by it: it is ahead of them.
+  if (mode_ == Mode::Recovering && furthest != kNoStep && furthest >= loaded_) {
     send_regroup(now, furthest, "");
     return;
   }
@@ -364,7 +367,7 @@ Coordinator::Actions Coordinator::on_checkpoint(Nanos now, Step step, const std:
 
 void Coordinator::send_regroup(Nanos now, Step step, const std::string& checkpoint) {
   if (mode_ == Mode::Recovering && !count_try("recoveries")) return;
-  agreed_ = step;
+  if (!checkpoint.empty() || mode_ == Mode::Starting) loaded_ = step;
   Regroup regroup{.epoch = epoch_, .step = step, .copies = {}, .checkpoint = checkpoint};
   std::vector<Rank> sources;
   for (Rank rank = 0; rank < slots_.size(); ++rank) {
@@ -424,7 +427,10 @@ void Coordinator::close_open_faults(Nanos now, std::optional<Nanos> Fault::* pha
 
 void Coordinator::set_rejoin_patience(Nanos patience) { policy_.rejoin_patience = patience; }
 
-void Coordinator::stop(int exit_code) { stop_code_ = exit_code; }
+// Once the work is done there is nothing left to stop.
+void Coordinator::stop(int exit_code) {
+  if (mode_ != Mode::After) stop_code_ = exit_code;
+}
 
 std::optional<WorkerId> Coordinator::worker_of(Rank rank) const {
   if (rank >= slots_.size() || slots_[rank].worker == 0) return std::nullopt;
@@ -440,7 +446,7 @@ std::optional<Rank> Coordinator::rank_of(WorkerId worker) const {
 
 // Ranks that meet before the loop would wait for ever for one that left without an error.
 void Coordinator::end_if_some_left_early() {
-  if (mode_ != Mode::Starting) return;
+  if (mode_ != Mode::Starting || stop_code_) return;
   const auto count = [&](Place place) {
     return std::count_if(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.place == place; });
   };

@@ -121,6 +121,8 @@ class Coordinator {
   /// From now on exits are wanted: the run ends with `exit_code` once every rank is gone.
   void stop(int exit_code);
   Actions tick(world::Nanos now);
+  /// This process got no CPU for so long: nobody was late meanwhile.
+  void stood_still(world::Nanos how_long);
   /// How long a survivor may take from an abort to its report: as long as a step may last.
   void set_rejoin_patience(world::Nanos patience);
 
@@ -214,7 +216,7 @@ class Coordinator {
   int tries_ = 0;
   Step best_done_ = kNoStep;   // newest step that all ranks completed
   Step best_begun_ = kNoStep;  // newest step that any rank began
-  Step agreed_ = kNoStep;      // where the last group was to begin
+  Step loaded_ = kNoStep;      // of the checkpoint that a group was last told to load, 0 where it began without
   WorkerId next_worker_ = 1;
   std::vector<Slot> slots_;
   std::map<WorkerId, Spare> spares_;

@@ -16,6 +16,15 @@ Coordinator::Actions Coordinator::tick(Nanos now) {
   return take();
 }
 
+void Coordinator::stood_still(Nanos how_long) {
+  for (Slot& slot : slots_) {
+    slot.since += how_long;
+    if (slot.failed_at) *slot.failed_at += how_long;
+  }
+  for (auto& [worker, fence] : fences_) fence.since += how_long;
+  if (group_error_since_) *group_error_since_ += how_long;
+}
+
 void Coordinator::tick_fences(Nanos now) {
   for (auto& [worker, fence] : fences_) {
     if (!fence.killed && now - fence.since > policy_.restart_grace) {

@@ -107,6 +107,7 @@ void Member::handle(const Abort& message) {
   aborted_.store(message.epoch);
   break_group();
   proposal_.reset();
+  due_.clear();
   proposed_.store(false);
 }
 
@@ -131,7 +132,6 @@ void Member::handle(const Release&) { released_ = true; }
 
 void Member::handle(const Propose& message) {
   proposal_ = message;
-  agreed_ = false;
   // The main thread first notes the step it has come past and then looks for a proposal; here the other way round. So
   // one of the two always sees the other.
   proposed_.store(true);
@@ -139,12 +139,17 @@ void Member::handle(const Propose& message) {
   const bool accepted = past < message.step && begun_.load() <= message.step;
   if (!accepted) {
     proposal_.reset();
-    proposed_.store(false);
+    proposed_.store(!due_.empty());
   }
   send(Vote{.proposal = message.proposal, .accepted = accepted, .step = std::max(past, begun_.load())});
 }
 
-void Member::handle(const Agreed& message) { agreed_ = proposal_ && proposal_->proposal == message.proposal; }
+// Kept apart from proposals: the next one may come before this rank is at the step agreed on.
+void Member::handle(const Agreed& message) {
+  if (!proposal_ || proposal_->proposal != message.proposal) return;
+  due_[proposal_->step] |= proposal_->actions;
+  proposal_.reset();
+}
 
 void Member::handle(const Act& message) {
   if (message.kind == "disk_full") {
@@ -256,12 +261,11 @@ Result<std::uint8_t> Member::boundary(Step step) {
   passed_.store(step);
   if (!proposed_.load()) return std::uint8_t{0};
   std::unique_lock lock(mutex_);
-  const auto settled = [&] { return !proposal_ || proposal_->step != step || agreed_; };
+  const auto settled = [&] { return !proposal_ || proposal_->step != step; };
   if (!wait(lock, settled)) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);
-  if (!proposal_ || proposal_->step != step) return std::uint8_t{0};
-  const std::uint8_t actions = proposal_->actions;
-  proposal_.reset();
-  proposed_.store(false);
+  const auto due = due_.extract(step);
+  const std::uint8_t actions = due.empty() ? std::uint8_t{0} : due.mapped();
+  proposed_.store(proposal_ || !due_.empty());
   return actions;
 }
 

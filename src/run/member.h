@@ -123,7 +123,7 @@ class Member {
   std::vector<world::OpenSocket> before_group_, group_;
   bool making_group_ = false;
   std::optional<Propose> proposal_;
-  bool agreed_ = false;
+  std::map<Step, std::uint8_t> due_;  // agreed on, for the step after which it is to be done
   std::uint32_t writing_ = 0;
   Bytes arena_;  // staging memory, kept from save to save
 

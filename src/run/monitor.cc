@@ -15,6 +15,24 @@ namespace {
 constexpr Nanos kProbeEvery = std::chrono::milliseconds(250);
 constexpr Nanos kExitPatience = std::chrono::seconds(20);
 constexpr std::size_t kTimingSteps = 16;
+constexpr Nanos kStoodStill = std::chrono::milliseconds(500);
+constexpr int kAllSilentFactor = 3;
+
+// Nobody's heart beats. It was not we who stood still, or their silence would count from then.
+bool all_silent(const std::vector<telemetry::RankView>& views, Nanos bound) {
+  return std::all_of(views.begin(), views.end(), [&](const telemetry::RankView& view) {
+    return view.heartbeat_age && *view.heartbeat_age > bound;
+  });
+}
+
+telemetry::HangVerdict all_stand_still(const std::vector<telemetry::RankView>& views) {
+  telemetry::HangVerdict verdict;
+  verdict.kind = telemetry::HangVerdict::Kind::Condemn;
+  for (const telemetry::RankView& view : views) verdict.ranks.push_back(view.rank);
+  verdict.word = "hung";
+  verdict.text = "no rank's heartbeat has come for " + telemetry::seconds_text(*views.front().heartbeat_age);
+  return verdict;
+}
 }  // namespace
 
 Monitor::Monitor(world::World& world, const RunOptions& options, Workers& workers, const Coordinator& coordinator,
@@ -71,7 +89,9 @@ void Monitor::on_step_end(RankState& state, const Event& event) {
   }
   state.first_step = false;
   state.step_began_at.reset();
-  if (coordinator_.mode() != Mode::Running || event.step < first_step_) return;
+  // A rank may be through a step before the news has come that all are in the loop.
+  const bool in_group = coordinator_.mode() == Mode::Running || coordinator_.mode() == Mode::Restoring;
+  if (!in_group || event.step < first_step_) return;
   state.done = std::max(state.done, event.step);
   state.done_at = Nanos(event.time_ns);
 }
@@ -132,7 +152,7 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   if (worker->stopped_at) view.stopped_for = now - *worker->stopped_at;
   // A process that has hung up is on its way out, and tells so by its exit.
   const bool leaving = worker->hung_up_at && (coordinator_.leaving() || now - *worker->hung_up_at < kExitPatience);
-  if (worker->heard_at && !leaving) view.heartbeat_age = now - *worker->heard_at;
+  if (worker->heard_at && !leaving) view.heartbeat_age = now - std::max(*worker->heard_at, awake_since_);
   if (const auto status = worker->ring ? worker->ring->status() : std::nullopt) {
     view.phase = status->phase;
     view.step = status->step;
@@ -152,6 +172,9 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
 
 void Monitor::judge() {
   const Nanos now = world_.clock().steady();
+  // Where we stood still ourselves, their heartbeats may lie unread.
+  if (now - judged_at_ > kStoodStill) awake_since_ = now;
+  judged_at_ = now;
   std::vector<telemetry::RankView> views;
   for (Rank rank = 0; rank < ranks_.size(); ++rank) {
     const std::optional<WorkerId> id = coordinator_.worker_of(rank);
@@ -162,7 +185,10 @@ void Monitor::judge() {
     views.push_back(std::move(view));
   }
   if (views.empty()) return;
-  const telemetry::HangVerdict verdict = telemetry::judge_hang(views, deadlines_.hang_policy());
+  telemetry::HangVerdict verdict = telemetry::judge_hang(views, deadlines_.hang_policy());
+  if (all_silent(views, kAllSilentFactor * options_.deadlines.heartbeat_bound)) {
+    verdict = all_stand_still(views);
+  }
   using Kind = telemetry::HangVerdict::Kind;
   if (verdict.kind == Kind::Probe) send_probes(verdict.ranks, now);
   if (verdict.kind == Kind::Condemn) events_.on_hang(verdict);

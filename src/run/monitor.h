@@ -73,6 +73,8 @@ class Monitor {
   Step first_step_ = 0;  // of this group
   Step all_done_ = kNoStep;
   std::uint64_t next_probe_ = 1;
+  world::Nanos judged_at_{};
+  world::Nanos awake_since_{};
   std::string last_unknown_;
 };
 

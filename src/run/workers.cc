@@ -271,7 +271,8 @@ void Workers::started(WorkerId worker, Result<std::unique_ptr<world::Process>> p
   Worker* found = find(worker);
   if (!process) {
     events_.on_note("could not start a worker: " + process.error().message());
-    exited(worker, {.code = kExitFailed, .signal = 0});
+    // Later: whoever asked for it may be about to ask for others.
+    world_.loop().post([this, worker] { exited(worker, {.code = kExitFailed, .signal = 0}); });
     return;
   }
   if (found == nullptr) return;

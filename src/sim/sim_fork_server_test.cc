@@ -65,7 +65,7 @@ TEST_F(ForkServerTest, GreetsThenForksInMilliseconds) {
 
 TEST_F(ForkServerTest, NeedsASubreaper) {
   SimWorld& other = cluster_.main("b");
-  EXPECT_FALSE(other.processes().spawn_fork_server({}, {}, [](auto) {}));
+  EXPECT_FALSE(other.processes().spawn_fork_server({}, {}, [](const auto&) {}));
 }
 
 TEST_F(ForkServerTest, MayGreetWithWhyItCannotServe) {

@@ -92,7 +92,8 @@ def test_all_ranks_killed_start_again_from_the_newest_checkpoint(
     assert job.wait() == 0, job.output()
     assert weights(job) == {fault_free}
     report = job.report()
-    assert report["restarts"] == 1 and report["steps_lost"] == 0 and report["steps_redone"] <= 10
+    # None where the first one's replacement is there before the last one's death is heard of: it counts as a survivor.
+    assert report["restarts"] <= 1 and report["steps_lost"] == 0 and report["steps_redone"] <= 10
     assert "resuming from" in job.output()
 
 
