@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "fork_twice.h"
 #include "gloo_waits.h"
 #include "run/version.h"
 #include "seat.h"
@@ -175,6 +176,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The core of Holdfast. See _core.pyi.";
   module.attr("version") = run::kVersion;
   module.def("load_checkpoint", &python::load_checkpoint);
+  module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });
   py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself
       .def_static("install", &python::GlooWaits::install)
       .def_static("group_begin", &python::GlooWaits::group_begin)

@@ -1,7 +1,6 @@
 """The core: this rank's seat in the run, in C++ (python/core.cc). Calls that block free the GIL."""
 
 from collections.abc import Callable
-from typing import Any
 
 from holdfast.member import Place, Plan, SavedTensor
 
@@ -39,4 +38,15 @@ class Member:
 def load_checkpoint(directory: str) -> tuple[str, dict[str, tuple[str, list[int], bytearray]]]:
     """A verified checkpoint: its structure and (dtype, shape, bytes) of each tensor. RuntimeError names a bad file."""
 
-def __getattr__(name: str) -> Any: ...
+def fork_twice() -> int:
+    """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
+
+class GlooWaits:
+    """Frees threads that wait in gloo for a message under way (python/gloo_waits.h). A member does this by itself."""
+
+    @staticmethod
+    def install() -> bool: ...
+    @staticmethod
+    def group_begin() -> None: ...
+    @staticmethod
+    def group_broken() -> None: ...

@@ -13,11 +13,10 @@ import json
 import os
 import signal
 import socket
-import struct
 import sys
 from dataclasses import dataclass, field
 
-from holdfast import __version__, child, process
+from holdfast import __version__, _core, child, process
 
 _PACKET_MAX = 192 * 1024
 _DESCRIPTORS_MAX = 8
@@ -82,33 +81,6 @@ def greeting(imports: Imports) -> dict[str, object]:
     }
 
 
-def fork_twice() -> int:
-    """0 in the grandchild, which leads its own session and whose parent will be the next subreaper; its pid here, once
-    the process between is gone. Errors: OSError."""
-    read_end, write_end = os.pipe()
-    middle = os.fork()
-    if middle == 0:
-        try:
-            if os.fork() != 0:
-                os._exit(0)
-            os.setsid()
-            os.write(write_end, struct.pack("i", os.getpid()))
-            os.close(read_end)
-            os.close(write_end)
-            return 0
-        except BaseException:
-            os._exit(1)
-    os.close(write_end)
-    try:
-        answer = os.read(read_end, 4)
-        os.waitpid(middle, 0)
-    finally:
-        os.close(read_end)
-    if len(answer) != 4:
-        raise OSError("the second fork failed: is a limit on processes or memory reached?")
-    return int(struct.unpack("i", answer)[0])
-
-
 def serve(sock: socket.socket) -> child.Job | None:
     """Forks on request until the agent closes the socket (None). In a forked child: the job it has to do."""
     while True:
@@ -120,11 +92,11 @@ def serve(sock: socket.socket) -> child.Job | None:
             request = json.loads(packet)
             request_id = request["fork"]
             job = child.Job.from_request(request, descriptors)
-            pid = fork_twice()
+            pid = _core.fork_twice()
             if pid == 0:
                 return job
             answer: dict[str, object] = {"forked": request_id, "pid": pid}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (RuntimeError, ValueError, KeyError, TypeError) as error:
             answer = {"failed": request_id, "why": f"{type(error).__name__}: {error}"}
         for descriptor in descriptors:
             os.close(descriptor)

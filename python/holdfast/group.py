@@ -13,13 +13,14 @@ from torch._C._distributed_c10d import Reducer, Store
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
-from holdfast import marks
+from holdfast import interruptible, marks
 from holdfast.abort_watch import AbortWatch
+from holdfast.errors import GroupBroken
 from holdfast.member import Member
 from holdfast.session import Session
 
-# A peer that dies while the group is being rebuilt must not hold up the others for the user's half an hour.
-REBUILD_TIMEOUT = timedelta(seconds=2)
+# A peer that stops while the group is being rebuilt, unseen by the agent, must not hold up the others for half an hour.
+REBUILD_TIMEOUT = timedelta(seconds=30)
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 _watch: AbortWatch | None = None
@@ -100,20 +101,22 @@ def make_placeholder(rank: int, world_size: int) -> None:
 
 
 def make(session: Session, epoch: int, timeout: timedelta, step: int) -> None:
-    """Makes the default group of `epoch`. Errors: as torch's, where a peer does not come within `timeout`."""
+    """Makes the default group of `epoch`. Errors: as torch's, where a peer does not come within `timeout`;
+    GroupBroken at once where the epoch is aborted meanwhile: gloo would wait for a dead peer to connect."""
     hook = sys.excepthook  # torch wraps it anew each time; once is enough
     wrapped = getattr(hook, "__module__", "").startswith("torch.distributed")
     member = session.member
     member.mark(marks.GROUP_BEGIN, step)
     member.group_begin(epoch)
+    store = EpochStore(member, epoch, timeout)
+    rank, world_size = session.rank, session.world_size
+
+    def init() -> None:
+        dist.init_process_group(session.backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
+
     try:
-        dist.init_process_group(
-            session.backend,
-            store=EpochStore(member, epoch, timeout),
-            rank=session.rank,
-            world_size=session.world_size,
-            timeout=timeout,
-        )
+        if not interruptible.run(init, lambda: member.broken(epoch)):
+            raise GroupBroken(f"the group of epoch {epoch} broke while it was being made")
     except BaseException:
         c10d._world.group_count = 0  # torch counts what it began: the next name would differ from the peers'
         raise

@@ -38,6 +38,7 @@ class Loop:
         self.checkpoint_wanted = False
 
     def __iter__(self) -> Iterator[Any]:
+        self._session.tracked.collect()  # what can't be stored is found now, not at the first fault
         self._sync.take_over(group.models())
         self._hooks.install()
         self._undo.commit()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast._core import GlooWaits
+from holdfast._core import GlooWaits, fork_twice  # noqa: F401
 
 
 class Member:
