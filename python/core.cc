@@ -5,8 +5,10 @@
 
 #include "fork_twice.h"
 #include "gloo_waits.h"
+#include "hot_method.h"
 #include "run/version.h"
 #include "seat.h"
+#include "step_hooks.h"
 #include "store/checkpoint.h"
 
 namespace py = pybind11;
@@ -76,9 +78,6 @@ class PyMember {
   bool finished(Step step) {
     return or_raise(unlocked([&] { return member().finished(epoch_, step); }));
   }
-  int boundary(Step step) {
-    return or_raise(unlocked([&] { return member().boundary(step); }));
-  }
 
   run::KvReply kv(Epoch epoch, run::KvOp op, std::vector<std::string> keys, std::string value = "",
                   std::int64_t number = 0, double timeout_s = 0) {
@@ -141,6 +140,26 @@ class PyMember {
   Epoch epoch_ = 0;
 };
 
+PyObject* mark(PyMember& self, Arguments arguments) {
+  self.member().mark(static_cast<telemetry::Mark>(number(arguments[0])), number(arguments[1]));
+  Py_RETURN_NONE;
+}
+
+PyObject* broken(PyMember& self, Arguments arguments) {
+  return PyBool_FromLong(static_cast<long>(self.member().broken(static_cast<Epoch>(number(arguments[0])))));
+}
+
+PyObject* fault(PyMember& self, Arguments arguments) {
+  const std::string kind = self.member().fault(number(arguments[0]));
+  return PyUnicode_FromStringAndSize(kind.data(), static_cast<Py_ssize_t>(kind.size()));
+}
+
+PyObject* boundary(PyMember& self, Arguments arguments) {
+  const Step step = number(arguments[0]);
+  const bool proposed = self.member().pass(step);
+  return PyLong_FromLong(proposed ? or_raise(unlocked([&] { return self.member().boundary(step); })) : 0);
+}
+
 py::tuple load_checkpoint(const std::string& directory) {
   auto loaded = unlocked([&] {
     const auto world = world::make_real_world();
@@ -175,30 +194,30 @@ PYBIND11_MODULE(_core, module) {
   using holdfast::python::PyMember;
   module.doc() = "The core of Holdfast. See _core.pyi.";
   module.attr("version") = run::kVersion;
+  python::bind_step_hooks(module);
   module.def("load_checkpoint", &python::load_checkpoint);
   module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });
   py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself
       .def_static("install", &python::GlooWaits::install)
       .def_static("group_begin", &python::GlooWaits::group_begin)
       .def_static("group_broken", &python::GlooWaits::group_broken);
-  py::class_<PyMember>(module, "Member")
-      .def(py::init<>())
+  py::class_<PyMember> member(module, "Member");
+  python::add_hot<PyMember, python::mark, 2>(member, "mark");
+  python::add_hot<PyMember, python::broken, 1>(member, "broken");
+  python::add_hot<PyMember, python::fault, 1>(member, "fault");
+  python::add_hot<PyMember, python::boundary, 1>(member, "boundary");
+  member.def(py::init<>())
       .def("close", &PyMember::close)
       .def("park", &PyMember::park)
       .def("attach", &PyMember::attach)
       .def("ready", &PyMember::ready)
       .def("group_error", &PyMember::group_error)
       .def("finished", &PyMember::finished)
-      .def("boundary", &PyMember::boundary)
       .def("save", &PyMember::save)
       .def("set_probe", &PyMember::set_probe)
       .def("spin", [](PyMember&) { python::spin(); })
-      .def("mark",
-           [](PyMember& self, int mark, Step step) { self.member().mark(static_cast<telemetry::Mark>(mark), step); })
       .def("phase", [](PyMember& self, int phase,
                        Step step) { self.member().phase(static_cast<telemetry::Phase>(phase), step); })
-      .def("broken", [](PyMember& self, Epoch epoch) { return self.member().broken(epoch); })
-      .def("fault", [](PyMember& self, Step step) { return self.member().fault(step); })
       .def("failed", [](PyMember& self, const std::string& text) { self.member().failed(text); })
       .def("restored", [](PyMember& self, Epoch epoch, Step step) { self.member().restored(epoch, step); })
       .def("drain", [](PyMember& self) { python::unlocked([&] { self.member().drain(); }); })

@@ -1,6 +1,7 @@
 """The core: this rank's seat in the run, in C++ (python/core.cc). Calls that block free the GIL."""
 
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.member import Place, Plan, SavedTensor
 
@@ -40,6 +41,28 @@ def load_checkpoint(directory: str) -> tuple[str, dict[str, tuple[str, list[int]
 
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
+
+class StepHooks:
+    """What is hooked into every step (holdfast.hooks): `mark(mark, step)` is called for each mark, `before_optimizer()`
+    before the first optimizer of a step touches anything."""
+
+    BEGAN: int  # an optimizer has begun in this step
+    PENDING: int  # a backward pass since the last optimizer step
+    READY: int  # `ready` was called in this step
+    began: bool  # an optimizer has begun since the last boundary to which `Undo` leads back; not to be set
+    gradients_pending: bool
+
+    def __init__(self, mark: Callable[[int, int], None], before_optimizer: Callable[[], None]) -> None: ...
+    def begin(self, step: int, /) -> None: ...
+    def end(self) -> int:
+        """BEGAN, PENDING and READY, as they apply. A step without PENDING ends at a boundary."""
+
+    def boundary(self) -> None:
+        """The state was put in place: whatever had begun is gone."""
+
+    def ready(self, parameter: Any, /) -> None: ...
+    def before_step(self, optimizer: Any, args: Any, kwargs: Any, /) -> None: ...
+    def after_step(self, optimizer: Any, args: Any, kwargs: Any, /) -> None: ...
 
 class GlooWaits:
     """Frees threads that wait in gloo for a message under way (python/gloo_waits.h). A member does this by itself."""

@@ -32,6 +32,7 @@ def buffer_places(modules: list[torch.nn.Module], persistent: bool) -> list[Buff
 class BufferSync:
     def __init__(self) -> None:
         self._places: list[BufferPlace] = []
+        self.needed = False
         self._counted = 0
         self._done = False
 
@@ -40,6 +41,7 @@ class BufferSync:
         for model in synced:
             model.broadcast_buffers = False
         self._places = buffer_places([model.module for model in synced], persistent=False)
+        self.needed = bool(self._places)
 
     def begin(self) -> None:
         """A step begins: the buffers are alike."""
@@ -47,7 +49,7 @@ class BufferSync:
 
     def run(self) -> None:
         """A collective of all ranks: the first time in a step, and whenever something has changed since."""
-        if not self._places or (self._done and self._count() == self._counted):
+        if self._done and self._count() == self._counted:
             return
         with torch.no_grad():
             _broadcast_coalesced(c10d._get_default_group(), self._buffers(), _BUCKET_BYTES, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -85,8 +86,14 @@ def models() -> list[DistributedDataParallel]:
 
 def sequence_number() -> int:
     """Collectives begun in the default group; -1 where there is none."""
-    group = dist.group.WORLD
-    return -1 if group is None else int(group._get_sequence_number_for_group())  # type: ignore[attr-defined]
+    return int(sequence_counter()())
+
+
+def sequence_counter() -> Callable[[], int]:
+    """`sequence_number` of the group that is the default one now, for those who ask at every step."""
+    group: Any = dist.group.WORLD
+    counter: Callable[[], int] = (lambda: -1) if group is None else group._get_sequence_number_for_group
+    return counter
 
 
 def default_backend() -> str:

@@ -15,17 +15,14 @@ class Step(int):
     """The number of a step, counted from 0 over all epochs. `with step:` holds all that must happen once: where the
     group breaks inside, the block ends early, and the loop yields the same step with the same batch again."""
 
-    batch: Any
-    epoch: int  # of the data
-    completed: bool  # the block came to its end
+    batch: Any = None
+    epoch: int = 0  # of the data
+    completed: bool = False  # the block came to its end
     _owner: StepOwner
 
-    def __new__(cls, number: int, owner: StepOwner, batch: Any = None, epoch: int = 0) -> Step:
+    def __new__(cls, number: int, owner: StepOwner) -> Step:
         step = super().__new__(cls, number)
         step._owner = owner
-        step.batch = batch
-        step.epoch = epoch
-        step.completed = False
         return step
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast import checkpoint, errors, group, marks, random_state, recovery
 from holdfast.buffer_sync import BufferSync
 from holdfast.data import Batches
-from holdfast.hooks import Hooks
+from holdfast.hooks import BEGAN, PENDING, Hooks
 from holdfast.member import STOP, TAKE_CHECKPOINT
 from holdfast.session import Session
 from holdfast.step import Step
@@ -24,6 +24,9 @@ class Loop:
         self._session = session
         self._member = session.member
         self._total = total
+        self._seed_of = session.streams.step
+        self._on_device = session.on_device
+        self._every: int = session.place["checkpoint_every_steps"]
         self._batches = batches
         self.applied = 0
         self._committed = 0
@@ -31,6 +34,7 @@ class Loop:
         self._sync = BufferSync()
         self._hooks = Hooks(session.member, session.tracked, self._before_optimizer)
         self._keep_all = False  # collectives after an optimizer have been seen
+        self._collectives = group.sequence_counter()
         self._collectives_before = 0
         self._broken = False  # the group failed under this rank's hands
         self.in_step = False
@@ -49,35 +53,35 @@ class Loop:
                 self._member.phase(marks.RECOVER, self.applied)
                 self._rejoin(self._back())
             elif self.applied < self._total:
-                yield from self._one_step()
+                step = Step(self.applied, self)
+                if self._batches is None:
+                    yield step
+                else:
+                    step.batch = self._batches.get(self.applied)
+                    step.epoch = self._batches.epoch_of(self.applied)
+                    yield step, step.batch
+                if step.completed:
+                    self._wanted |= self._member.boundary(self.applied - 1)
+                    if self._wanted or self.checkpoint_wanted or self._every:
+                        self._boundary()
+                elif not self._broken:
+                    raise RuntimeError(f"step {step} was not run: the loop's body needs `with step:` around its work")
             elif self._member.finished(self.applied):
                 break
             else:
                 self._broken = True
         self._member.mark(marks.FINISHED, self.applied)
 
-    def _one_step(self) -> Iterator[Any]:
-        number = self.applied
-        if self._batches is None:
-            step = Step(number, self)
-            yield step
-        else:
-            step = Step(number, self, self._batches.get(number), self._batches.epoch_of(number))
-            yield step, step.batch
-        if step.completed:
-            self._boundary(number)
-        elif not self._broken:
-            raise RuntimeError(f"step {number} was not run: the loop's body needs `with step:` around its work")
-
     def begin(self, step: Step) -> None:
-        if self.in_step or int(step) != self.applied:
-            raise RuntimeError(f"step {int(step)} can't be entered now: the loop is at step {self.applied}")
+        number = self.applied
+        if self.in_step or step != number:
+            raise RuntimeError(f"step {step} can't be entered now: the loop is at step {number}")
         self.in_step = True
-        number = int(step)
         self._member.mark(marks.STEP_BEGIN, number)
-        random_state.seed_all(self._session.streams.step(number))
+        random_state.seed_all(self._seed_of(number))
         self._hooks.begin(number)
-        self._sync.begin()
+        if self._sync.needed:
+            self._sync.begin()
         fault = self._member.fault(number)
         if fault:
             self._act(fault)
@@ -87,8 +91,16 @@ class Loop:
         self.in_step = False
         if error is None:
             try:
-                self._sync.run()
-                self._complete(step)
+                if self._sync.needed:
+                    self._sync.run()
+                happened = self._hooks.end()
+                if happened & BEGAN and self._collectives() != self._collectives_before:
+                    self._keep_all = True
+                self._member.mark(marks.STEP_END, self.applied)
+                self.applied += 1
+                if not happened & PENDING:
+                    self._commit()
+                step.completed = True
                 return False
             except Exception as late:
                 error = late
@@ -104,16 +116,6 @@ class Loop:
         self._broken = True
         return True
 
-    def _complete(self, step: Step) -> None:
-        if self._hooks.began_in_step and group.sequence_number() != self._collectives_before:
-            self._keep_all = True
-        self._hooks.end()
-        self.applied = int(step) + 1
-        self._member.mark(marks.STEP_END, int(step))
-        if not self._hooks.gradients_pending:
-            self._commit()
-        step.completed = True
-
     @property
     def committed(self) -> bool:
         """Whether the state is that of a boundary, without gradients under way."""
@@ -121,18 +123,18 @@ class Loop:
 
     def _commit(self) -> None:
         self._committed = self.applied
-        self._hooks.committed()
         self._undo.commit()
         if self._batches is not None:
             self._batches.forget_before(self.applied)
 
     def _before_optimizer(self) -> None:
-        if self._session.on_device:
+        if self._on_device:
             self._wait_for_device()
-        self._sync.run()
+        if self._sync.needed:
+            self._sync.run()
         if self._keep_all and not self._hooks.began:
             self._undo.keep()
-        self._collectives_before = group.sequence_number()
+        self._collectives_before = self._collectives()
 
     def _wait_for_device(self) -> None:
         """Gradients summed by an aborted communicator are garbage: know before the optimizer uses them."""
@@ -148,14 +150,14 @@ class Loop:
 
     def _rejoin(self, applied: int) -> None:
         self.applied = recovery.rejoin(self._session, applied)
+        self._collectives = group.sequence_counter()
         self._broken = False
+        self._hooks.boundary()
         self._commit()
         self._member.phase(marks.BETWEEN, self.applied)
 
-    def _boundary(self, number: int) -> None:
-        every = self._session.place["checkpoint_every_steps"]
-        self._wanted |= self._member.boundary(number)
-        if self.checkpoint_wanted or (every > 0 and self.applied % every == 0):
+    def _boundary(self) -> None:
+        if self.checkpoint_wanted or (self._every > 0 and self.applied % self._every == 0):
             self._wanted |= TAKE_CHECKPOINT
         self.checkpoint_wanted = False
         if self._wanted == 0 or not self.committed:

@@ -7,6 +7,7 @@ reduces its loss after the optimizer), `keep` copies everything before each opti
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ import torch
 from holdfast.buffer_sync import buffer_places
 from holdfast.state import Flat
 from holdfast.tracked import Tracked
+
+
+_version_of = operator.attrgetter("_version")
 
 
 class Undo:
@@ -24,7 +28,7 @@ class Undo:
         self._sentinel_versions: list[int] = []
         self._small = {name: thing for name, thing in tracked.others().items() if not _has_tensors(thing.state_dict())}
         self._small_states: dict[str, Any] = {}
-        self._hyperparameters: list[list[dict[str, Any]]] = []
+        self._hyperparameters = [_Hyperparameters(optimizer) for optimizer in tracked.optimizers()]
         self._kept: Flat | None = None
         self._kept_is_valid = False
         self._had_gradients = False
@@ -32,16 +36,13 @@ class Undo:
 
     def commit(self) -> None:
         """From now on `back` leads here."""
-        self._buffers.save()
-        self._sentinel_versions = [p._version for p in self._sentinels]
-        self._small_states = {name: _copied(thing.state_dict()) for name, thing in self._small.items()}
-        self._hyperparameters = [
-            [
-                {key: _copied(value) for key, value in group.items() if key != "params"}
-                for group in optimizer.param_groups
-            ]
-            for optimizer in self._tracked.optimizers()
-        ]
+        if self._buffers.any:
+            self._buffers.save()
+        self._sentinel_versions = list(map(_version_of, self._sentinels))
+        if self._small:
+            self._small_states = {name: _copied(thing.state_dict()) for name, thing in self._small.items()}
+        for hyperparameters in self._hyperparameters:
+            hyperparameters.save()
         self._kept_is_valid = False
         self._had_gradients = bool(self._parameters) and self._parameters[0].grad is not None
 
@@ -58,7 +59,7 @@ class Undo:
 
     def back(self, optimizer_began: bool) -> bool:
         """Whether the state is that of the last commit again."""
-        moved = self._sentinel_versions != [p._version for p in self._sentinels]
+        moved = self._sentinel_versions != list(map(_version_of, self._sentinels))
         if optimizer_began or moved:
             if not self._kept_is_valid or self._kept is None:
                 return False
@@ -66,9 +67,8 @@ class Undo:
         self._buffers.restore()
         for name, thing in self._small.items():
             thing.load_state_dict(_copied(self._small_states[name]))
-        for optimizer, groups in zip(self._tracked.optimizers(), self._hyperparameters, strict=True):
-            for group, saved in zip(optimizer.param_groups, groups, strict=True):
-                group.update({key: _copied(value) for key, value in saved.items()})
+        for hyperparameters in self._hyperparameters:
+            hyperparameters.restore()
         self._drop_gradients()
         return True
 
@@ -80,6 +80,38 @@ class Undo:
                 parameter.grad.detach_().zero_()
             else:
                 parameter.grad = None
+
+
+class _Hyperparameters:
+    """What the groups of an optimizer say beside their parameters. Most of it is the same object from step to step."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+        self._seen: list[list[Any]] = []  # to tell whether anything has been put in place of anything
+        self._saved: list[dict[str, Any]] = []
+        self._fixed = False  # all of `_seen` are things that can't change by themselves
+
+    def save(self) -> None:
+        groups = self._optimizer.param_groups
+        if self._fixed and len(groups) == len(self._seen):
+            for group, seen in zip(groups, self._seen, strict=True):
+                if len(group) != len(seen) or not all(map(operator.is_, group.values(), seen)):
+                    break
+            else:
+                return
+        self._seen = [list(group.values()) for group in groups]
+        self._saved = [{key: _copied(value) for key, value in group.items() if key != "params"} for group in groups]
+        self._fixed = all(_is_fixed(value) for group in self._saved for value in group.values())
+
+    def restore(self) -> None:
+        for group, saved in zip(self._optimizer.param_groups, self._saved, strict=True):
+            group.update({key: _copied(value) for key, value in saved.items()})
+
+
+def _is_fixed(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(_is_fixed(item) for item in value)
+    return value is None or type(value) in (int, float, complex, str, bool)
 
 
 class _Buffers:
@@ -96,6 +128,7 @@ class _Buffers:
         for module, name in buffer_places(tracked.modules(), persistent=True):
             by_module.setdefault(id(module), (module, []))[1].append(name)
         self._modules = [_ModuleBuffers(module, names) for module, names in by_module.values()]
+        self.any = bool(self._modules)
         self._boundaries = 0
 
     def save(self) -> None:
@@ -173,7 +206,7 @@ def _has_tensors(value: Any) -> bool:
 
 def _copied(value: Any) -> Any:
     """`value` with containers and tensors of its own."""
-    if type(value) in (int, float, str, bool) or value is None:
+    if _is_fixed(value):
         return value
     if isinstance(value, torch.Tensor):
         return value.detach().clone()

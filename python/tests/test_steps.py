@@ -275,7 +275,7 @@ def test_a_late_collective_makes_the_loop_keep_a_copy(
     new_run: NewRun, seat: Seat, model: torch.nn.Linear, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collectives = [0]
-    monkeypatch.setattr(group, "sequence_number", lambda: collectives[0])
+    monkeypatch.setattr(group, "sequence_counter", lambda: lambda: collectives[0])
     optimizer = torch.optim.AdamW(model.parameters())
     clean = [tensor.clone() for tensor in trained(new_run, torch.nn.Linear(2, 1)).parameters()]
     tries = 0

@@ -257,9 +257,12 @@ void Member::phase(telemetry::Phase phase, Step step) {
   if (ring_) ring_->phase(phase, step);
 }
 
-Result<std::uint8_t> Member::boundary(Step step) {
+bool Member::pass(Step step) {
   passed_.store(step);
-  if (!proposed_.load()) return std::uint8_t{0};
+  return proposed_.load();
+}
+
+Result<std::uint8_t> Member::boundary(Step step) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return !proposal_ || proposal_->step != step; };
   if (!wait(lock, settled)) return Error(Code::Unavailable, "the agent is gone: " + gone_why_);

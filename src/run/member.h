@@ -61,8 +61,10 @@ class Member {
   void mark(telemetry::Mark mark, Step step);
   void phase(telemetry::Phase phase, Step step);
 
-  /// What all ranks agreed to do after `step` (kTakeCheckpoint, kStop), which this rank has just completed. One atomic
-  /// load where nothing is proposed; else blocks for the others' votes.
+  /// This rank has just completed `step`. Whether `boundary` may have anything to say of it.
+  bool pass(Step step);
+  /// What all ranks agreed to do after `step` (kTakeCheckpoint, kStop), which this rank has passed. Blocks for the
+  /// others' votes.
   Result<std::uint8_t> boundary(Step step);
   /// A scheduled fault to act out in `step`: "sleep", "spin" or "".
   std::string fault(Step step);
