@@ -100,7 +100,7 @@ std::uint64_t storm(std::uint64_t seed, Nanos lasts = 10s) {
   cluster.after(lasts / 2, [&] { agent.signal(SIGCONT); });
   cluster.run_for(lasts);
   EXPECT_TRUE(agent.alive());
-  EXPECT_EQ(cluster.alive().size(), 5U);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.alive().size() == 5; }, 1s));  // one may just have left
   return cluster.trace_hash();
 }
 
