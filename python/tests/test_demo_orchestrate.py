@@ -23,7 +23,11 @@ KEYS = {
     "faults",
 }
 
-LAUNCHER = """#!{python}
+# The first lines are a shell script to the shell and a text to Python: a path in "#!" must hold no space.
+LAUNCHER = """#!/bin/sh
+''':'
+exec "{python}" "$0" "$@"
+'''
 import json, pathlib, sys
 words = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word)
 flaw = "{flaw}"

@@ -100,7 +100,7 @@ def test_an_error_shows_as_the_script_s_own(start: Start, tmp_path: Path) -> Non
     text = child.rest()
     assert child.end() == 1
     assert text.startswith("Traceback (most recent call last):\n")
-    assert text.count("File ") == 2 and "holdfast/" not in text
+    assert text.count("File ") == 2 and "python/holdfast/" not in text
     assert "ValueError: the script's own mistake" in text
     message = json.loads(file.read_text())["message"]
     assert message["message"] == "ValueError: the script's own mistake"
