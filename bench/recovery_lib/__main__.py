@@ -16,7 +16,7 @@ from recovery_lib import table
 from recovery_lib.bench import Results, blocks, run_blocks
 from recovery_lib.cost import Cost, describe, measure_cost
 from recovery_lib.launch import Stuck
-from recovery_lib.limits import Check, cost_check, naming_checks, time_checks
+from recovery_lib.limits import PROMISED_CASE, Check, cost_check, naming_checks, time_checks
 from recovery_lib.systems import SYSTEMS, Setting, install_ft_launcher
 
 BUDGET_S = 19 * 60.0
@@ -58,8 +58,8 @@ def cost_of(options: argparse.Namespace, folder: Path, results: Results) -> Cost
 
 def promises(results: Results, cost: Cost | None, ranks: int) -> list[Check]:
     """The times are promised for four ranks of the sleeping case; right names for every case."""
-    checks = time_checks(results.rows, "sleep50_1mb") if ranks == 4 else []
-    return checks + naming_checks(results.namings) + ([cost_check(cost.marks_us)] if cost else [])
+    checks = time_checks(results.rows, PROMISED_CASE) if ranks == 4 else []
+    return checks + naming_checks(results.namings, PROMISED_CASE) + ([cost_check(cost.marks_us)] if cost else [])
 
 
 def show(results: Results, cost: Cost | None, checks: list[Check]) -> None:

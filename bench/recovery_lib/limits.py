@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from recovery_lib.measure import Row
 
 PEERS = ("torchrun", "ft_launcher")
+PROMISED_CASE = "sleep50_1mb"
 SIGKILL_MEDIAN_S = 0.15
 TIMES_FASTER = 20.0
 NAMED_S = 0.5
@@ -64,14 +65,15 @@ def time_checks(rows: Sequence[Row], case: str) -> list[Check]:
     return checks
 
 
-def naming_checks(namings: Sequence[Naming]) -> list[Check]:
-    """The promises on who is blamed, how soon, and that one fault costs one recovery."""
+def naming_checks(namings: Sequence[Naming], case: str) -> list[Check]:
+    """The promises on who is blamed, how soon (in `case`: longer steps are suspected later), and that one fault costs
+    one recovery."""
     checks = []
     for one in namings:
         what = f"{one.case} {one.fault}, {one.struck} times"
         checks.append(_none(f"{what}: wrong culprits", one.wrong_culprits))
         checks.append(_none(f"{what}: second restarts", one.second_restarts))
-        if one.fault in ("sigstop", "gil") and one.detect_s:
+        if one.case == case and one.fault in ("sigstop", "gil") and one.detect_s:
             checks.append(_at_most(f"{what}: named after, max", max(one.detect_s), NAMED_S, "s"))
     return checks
 

@@ -119,11 +119,12 @@ def test_promises_on_times_hold_or_are_named() -> None:
 
 def test_promises_on_names_hold_or_are_named() -> None:
     good = limits.Naming("sigstop", "demo", 5, 0, (0.2, 0.4), 0)
-    late = limits.Naming("gil", "demo", 5, 0, (0.2, 0.6), 0)
+    late = limits.Naming("gil", "sleep50_1mb", 5, 0, (0.2, 0.6), 0)
+    slower = limits.Naming("gil", "demo", 5, 0, (0.2, 0.6), 0)
     wrong = limits.Naming("sigkill", "fifty", 50, 1, (), 2)
-    assert missed(limits.naming_checks([good])) == []
-    assert missed(limits.naming_checks([late])) == ["demo gil, 5 times: named after, max"]
-    assert missed(limits.naming_checks([wrong])) == [
+    assert missed(limits.naming_checks([good, slower], "sleep50_1mb")) == []
+    assert missed(limits.naming_checks([late], "sleep50_1mb")) == ["sleep50_1mb gil, 5 times: named after, max"]
+    assert missed(limits.naming_checks([wrong], "sleep50_1mb")) == [
         "fifty sigkill, 50 times: wrong culprits",
         "fifty sigkill, 50 times: second restarts",
     ]

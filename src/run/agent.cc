@@ -87,7 +87,8 @@ MonitorEvents Agent::monitor_events() {
 
 CommitterEvents Agent::committer_events() {
   CommitterEvents events;
-  events.on_committed = [](Step step, const std::string& directory) {
+  events.on_committed = [this](Step step, const std::string& directory) {
+    committed_ = step;
     log_info("checkpoint of step " + std::to_string(step) + " committed: " + directory);
   };
   events.on_failed = [this](Step step, std::optional<Rank> rank, const std::string& why) {
@@ -154,6 +155,7 @@ void Agent::on_checkpoint_found(const Committer::Found& found) {
     carry_out(coordinator_.record(now(), FaultKind::CkptDamaged, {},
                                   "checkpoint " + each.checkpoint + " does not verify", each.why));
   }
+  committed_ = found.step;
   if (found.step != kNoStep) log_info("resuming from " + found.directory);
   carry_out(coordinator_.on_checkpoint(now(), found.step, found.directory));
 }
@@ -162,7 +164,10 @@ void Agent::act(const EnterMode& action) {
   const Nanos at = now();
   switch (action.mode) {
     case Mode::Starting: ledger_.enter(coordinator_.restarts() > 0 ? Bucket::Recover : Bucket::Start, at); break;
-    case Mode::Running: ledger_.enter(redo_until_ > monitor_.all_done() ? Bucket::Redo : Bucket::Train, at); break;
+    case Mode::Running:
+      ledger_.enter(redo_until_ > monitor_.all_done() ? Bucket::Redo : Bucket::Train, at);
+      retake_checkpoint();
+      break;
     case Mode::Recovering:
     case Mode::Restoring:
     case Mode::Restarting:
@@ -172,6 +177,14 @@ void Agent::act(const EnterMode& action) {
     case Mode::Ended: ledger_.enter(Bucket::Stop, at); break;
   }
   injector_.on_mode(action.mode);
+}
+
+// A checkpoint that was due and is not there died with a rank; the next one may be a whole interval away.
+void Agent::retake_checkpoint() {
+  const Step every = options_.ckpt_every_steps;
+  if (every <= 0) return;
+  const Step due = (monitor_.all_done() + 1) / every * every;
+  if (due > std::max(committed_, Step{0})) agreement_.want(kTakeCheckpoint);
 }
 
 void Agent::act(const FaultOpened& action) {

@@ -61,6 +61,7 @@ class Agent {
   void on_checkpoint_found(const Committer::Found& found);
   void tick();
   void propose_boundary();
+  void retake_checkpoint();
   void send_to_ranks(const Message& message);
   void signal_ranks(int number);
   void end_once_committed(int exit_code, const std::string& why, world::Nanos until);
@@ -90,6 +91,7 @@ class Agent {
   std::optional<world::Nanos> step_done_at_;
   Step group_begun_ = kNoStep;  // newest step begun in this group
   std::optional<world::Nanos> last_ckpt_wanted_at_;
+  Step committed_ = kNoStep;  // by this history's newest checkpoint
   std::optional<world::Nanos> ticked_at_;
   std::map<WorkerId, Rank> spare_ranks_;  // rank a worker's output belongs to
 };

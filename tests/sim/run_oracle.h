@@ -82,6 +82,7 @@ class Oracle {
   void new_launcher();
   /// The checkpoints that are whole now, by what lies on the disk.
   void sees_committed(const std::set<store::CheckpointId>& committed);
+  const std::set<store::CheckpointId>& committed() const { return known_; }
   /// The test has damaged it: it need not last.
   void damage(store::CheckpointId id) { damaged_.insert(id); }
   /// Somebody else damages checkpoints: that the newest is passed over proves nothing.

@@ -124,6 +124,32 @@ TEST_F(RunSim, ADamagedCheckpointIsPassedOver) {
   });
 }
 
+TEST_F(RunSim, ACheckpointThatAFaultSpoiltIsTakenAgainAtOnce) {
+  constexpr Step kEvery = 6;
+  int spoilt = 0;
+  each_seed(60, [&](std::uint64_t seed, sim::SimRandom& random) {
+    RunSetup setup = usual_setup(random);
+    setup.options.ckpt_every_steps = kEvery;
+    setup.options.ckpt_every = {};
+    RunWorld world(seed, setup);
+    std::set<Step> seen;
+    bool struck = false;
+    world.launch();
+    ASSERT_TRUE(world.run([&] {
+      for (const Step step : world.committed()) seen.insert(step);
+      if (struck || world.oracle().done() < kEvery || world.ranks().empty()) return;
+      struck = true;
+      world.cluster().world_of(world.ranks().front()).signal(SIGKILL);
+    }));
+    world.check_end();
+    world.check_success();
+    if (!seen.contains(kEvery)) ++spoilt;
+    // A step or two for the recovery, two for the agreement.
+    EXPECT_LE(*seen.begin(), kEvery + 4);
+  });
+  if (sim::seeds(60).size() > 10) EXPECT_GT(spoilt, 0);
+}
+
 TEST_F(RunSim, KilledLaunchersLeaveNobodyAndTheNextOneResumes) {
   each_seed(100, [](std::uint64_t seed, sim::SimRandom& random) {
     RunWorld world(seed, usual_setup(random));

@@ -162,6 +162,12 @@ void RunWorld::look_at_disk() {
   oracle_.sees_committed(committed);
 }
 
+std::set<Step> RunWorld::committed() const {
+  std::set<Step> steps;
+  for (const store::CheckpointId& id : oracle_.committed()) steps.insert(id.step);
+  return steps;
+}
+
 // ---- who is there ----
 
 std::vector<pid_t> RunWorld::running(const std::string& program) {

@@ -55,6 +55,8 @@ class RunWorld {
   void check_success();
   /// Looks at the checkpoints that lie on the disk now.
   void look_at_disk();
+  /// The steps of those it saw last.
+  std::set<Step> committed() const;
 
  private:
   friend class LauncherActor;
