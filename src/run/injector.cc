@@ -10,9 +10,9 @@ namespace holdfast::run {
 using world::Nanos;
 
 namespace {
-// Stopped 9 of 10 ms: what a rank gets that shares its core with nine others.
-constexpr Nanos kStolen = std::chrono::milliseconds(27);
-constexpr Nanos kGranted = std::chrono::milliseconds(3);
+// Stopped 4 of 5 ms: what a rank gets that shares its core with four others.
+constexpr Nanos kStolen = std::chrono::milliseconds(24);
+constexpr Nanos kGranted = std::chrono::milliseconds(6);
 // A rank that acts out a fault in a step must know before it begins it.
 constexpr Step kOrderAhead = 3;
 }  // namespace

@@ -129,7 +129,7 @@ def demo(options: argparse.Namespace, folder: Path) -> int:
             shutil.rmtree(place)
     if options.json:
         Path(options.json).write_text(json.dumps(merged(results), indent=1) + "\n")
-    say("Every fault was found, rightly named, and cost no step." if not wrongs else f"{len(wrongs)} things are wrong.")
+    say("Every fault was found, rightly named, and cost no step." if not wrongs else f"Things wrong: {len(wrongs)}.")
     return EXIT_FAILED if wrongs else EXIT_DONE
 
 
