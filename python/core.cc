@@ -10,6 +10,7 @@
 #include "seat.h"
 #include "step_hooks.h"
 #include "store/checkpoint.h"
+#include "tensor_files.h"
 
 namespace py = pybind11;
 
@@ -195,6 +196,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The core of Holdfast. See _core.pyi.";
   module.attr("version") = run::kVersion;
   python::bind_step_hooks(module);
+  python::bind_tensor_files(module);
   module.def("load_checkpoint", &python::load_checkpoint);
   module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });
   py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself

@@ -9,28 +9,29 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.joining import attach
     from holdfast.errors import Stopped
     from holdfast.run import Run
+    from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Stopped", "__version__", "attach"]
+__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify"]
+
+_HOMES = {
+    "attach": "joining",
+    "Run": "run",
+    "Stopped": "errors",
+    "load": "tensors",
+    "save": "tensors",
+    "verify": "tensors",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "attach":
-        from holdfast.joining import attach
-
-        return attach
-    if name == "Run":
-        from holdfast.run import Run
-
-        return Run
-    if name == "Stopped":
-        from holdfast.errors import Stopped
-
-        return Stopped
-    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"holdfast.{_HOMES[name]}"), name)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.elements import TensorPlace
 from holdfast.member import Place, Plan, SavedTensor
 
 class Member:
@@ -39,6 +40,21 @@ class Member:
 def load_checkpoint(directory: str) -> tuple[str, dict[str, tuple[str, list[int], bytearray]]]:
     """A verified checkpoint: its structure and (dtype, shape, bytes) of each tensor. RuntimeError names a bad file."""
 
+class Block:
+    """Memory that tensors were loaded into; it has the buffer protocol and lives as long as a view of it."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def load_tensors(path: str, names: list[str] | None) -> tuple[dict[str, str], list[TensorPlace], Block]:
+    """Metadata and tensors, each byte checked; places count from the block's start. ValueError names a bad file."""
+
+def tensor_header(path: str) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
+    """Metadata, tensors, where in the file their places count from, and whether there are checksums."""
+
+def verify_tensors(path: str) -> bool:
+    """Reads every byte. False: the file has no checksums, its shape alone was checked."""
+
+def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from holdfast import buffers, marks, state
+from holdfast import buffers, elements, marks, state
 from holdfast.member import SavedTensor
 from holdfast.session import Session
 
@@ -34,9 +34,9 @@ def save(session: Session, step: int) -> bool:
         alive = []  # the core copies within the call; until then the bytes must stay
         for name in share(sizes, session.rank, session.world_size):
             tensor = flat.tensors[name]
-            data = state.tensor_bytes(tensor)
+            data = elements.tensor_bytes(tensor)
             alive.append(data)
-            mine.append((name, state.dtype_name(tensor.dtype), list(tensor.shape), buffers.view(data)))
+            mine.append((name, elements.dtype_name(tensor.dtype), elements.stored_shape(tensor), buffers.view(data)))
         return session.member.save(step, flat.structure, mine)
     finally:
         session.member.mark(marks.SNAPSHOT_END, step)
@@ -55,5 +55,5 @@ def _read(directory: str) -> tuple[str, dict[str, torch.Tensor]]:
     tensors = {}
     for name, (dtype, shape, data) in raw.items():
         bytes_ = torch.frombuffer(data, dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
-        tensors[name] = state.tensor_of(bytes_, dtype, list(shape))
+        tensors[name] = elements.tensor_of(bytes_, dtype, list(shape))
     return structure, tensors

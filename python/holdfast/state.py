@@ -10,35 +10,9 @@ from typing import Any
 
 import torch
 
-# safetensors' names of the element types
-_DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.float8_e4m3fn: "F8_E4M3",
-    torch.float8_e5m2: "F8_E5M2",
-    torch.complex64: "C64",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint64: "U64",
-    torch.uint32: "U32",
-    torch.uint16: "U16",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
-_DTYPE_OF = {name: dtype for dtype, name in _DTYPES.items()}
+from holdfast.elements import storable
+
 _TAG = "$"  # a JSON object with this key is not a dict but something that JSON can't say
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    return _DTYPES[dtype]
-
-
-def dtype_of(name: str) -> torch.dtype:
-    return _DTYPE_OF[name]
 
 
 @dataclass
@@ -64,17 +38,6 @@ def flatten(value: Any, name: str = "") -> Flat:
 def unflatten(flat: Flat) -> Any:
     """The value again; its tensors are those of `flat`. Errors: ValueError for a structure that isn't ours."""
     return _decode(json.loads(flat.structure), flat.tensors)
-
-
-def tensor_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements in row-major order as a flat tensor of bytes on the CPU; shares memory where it can."""
-    flat = tensor.detach().contiguous().cpu().reshape(-1)
-    return torch.view_as_real(flat).reshape(-1).view(torch.uint8) if flat.is_complex() else flat.view(torch.uint8)
-
-
-def tensor_of(data: torch.Tensor, dtype: str, shape: list[int]) -> torch.Tensor:
-    """A tensor over the bytes `data`, which must be aligned for its elements."""
-    return data.view(dtype_of(dtype)).reshape(shape)
 
 
 def _encode(value: Any, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]) -> Any:
@@ -143,7 +106,7 @@ def _keep(
     tensor: torch.Tensor, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]
 ) -> str:
     """The name under which `tensor` is kept; tied weights are kept once."""
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.dtype not in _DTYPES:
+    if tensor.layout != torch.strided or tensor.is_quantized or not storable(tensor.dtype):
         raise TypeError(f"{path or 'state'}: a tensor of {tensor.dtype}, {tensor.layout} can't be stored")
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise TypeError(f"{path or 'state'}: a {type(tensor).__name__} can't be stored")

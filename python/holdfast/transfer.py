@@ -7,7 +7,7 @@ import json
 import torch
 import torch.distributed as dist
 
-from holdfast import buffers, state
+from holdfast import buffers, elements, state
 
 _ALIGNMENT = 64
 _CHUNK_BYTES = 256 << 20
@@ -17,8 +17,8 @@ def pack(flat: state.Flat) -> torch.Tensor:
     """`flat` as bytes: length of the table, the table (JSON), the tensors."""
     table, offset, parts = [], 0, []
     for name, tensor in flat.tensors.items():
-        data = state.tensor_bytes(tensor)
-        table.append([name, state.dtype_name(tensor.dtype), list(tensor.shape), offset, data.numel()])
+        data = elements.tensor_bytes(tensor)
+        table.append([name, elements.dtype_name(tensor.dtype), elements.stored_shape(tensor), offset, data.numel()])
         parts.append((offset, data))
         offset = _aligned(offset + data.numel())
     text = json.dumps([flat.structure, table], separators=(",", ":")).encode()
@@ -37,7 +37,7 @@ def unpack(packed: torch.Tensor) -> state.Flat:
     structure, table = json.loads(bytes(buffers.view(packed[8 : 8 + length])))
     start = _aligned(8 + length)
     tensors = {
-        name: state.tensor_of(packed[start + at : start + at + size], dtype, shape)
+        name: elements.tensor_of(packed[start + at : start + at + size], dtype, shape)
         for name, dtype, shape, at, size in table
     }
     return state.Flat(structure, tensors)

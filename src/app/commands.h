@@ -13,5 +13,6 @@ namespace holdfast::app {
 /// `after_dashes`: the words behind a "--", which outlive the parsing.
 void add_run(CLI::App& app, const std::vector<std::string>& after_dashes, int& exit_code);
 void add_demo(CLI::App& app, int& exit_code);
+void add_tensors(CLI::App& app, int& exit_code);
 
 }  // namespace holdfast::app

@@ -29,7 +29,7 @@ struct MemberOptions {
 };
 
 /// A tensor to save; its bytes are copied before `save` returns.
-using SaveTensor = store::ShardTensor;
+using SaveTensor = store::TensorData;
 
 class Member {
  public:

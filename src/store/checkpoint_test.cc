@@ -132,7 +132,7 @@ TEST_F(Checkpoint, CopiedToAPlainNameLoads) {
 TEST_F(Checkpoint, OneNameInTwoShardsIsRefused) {
   CheckpointDir dir(world_.disk(), "/ckpt");
   const Bytes bytes = test_bytes(1, 4);
-  const std::vector<ShardTensor> tensors = {{"w", "U8", {4}, bytes}};
+  const std::vector<TensorData> tensors = {{"w", "U8", {4}, bytes}};
   Manifest manifest{.run_id = "r", .step = 60, .epoch = 3, .world_size = 2, .structure = "{}", .shards = {}};
   for (Rank writer = 0; writer < 2; ++writer) {
     const auto record = write_shard(world_.disk(), dir.checkpoint_path({3, 60}), writer, 2, tensors);

@@ -11,7 +11,9 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/aligned_bytes.h"
 #include "store/safetensors.h"
+#include "store/tensor_data.h"
 #include "world/disk.h"
 
 namespace holdfast::store {
@@ -28,13 +30,6 @@ struct ShardRecord {
   friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
 };
 
-struct ShardTensor {
-  std::string name;
-  std::string dtype;  ///< as safetensors spells it: "F32", "BF16", ...
-  std::vector<std::uint64_t> shape;
-  BytesView bytes;  ///< row-major, little-endian; stays the caller's
-};
-
 /// "shard-0-of-4.safetensors".
 std::string shard_file_name(Rank writer, std::uint32_t writers);
 
@@ -42,27 +37,12 @@ std::string shard_file_name(Rank writer, std::uint32_t writers);
 /// sync of the directory. On an error what was written aside is removed, as far as the disk still obeys. Blocks for the
 /// writing and two syncs. Errors: BadInput (tensors that do not fit the format), Unavailable (disk full).
 Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank writer, std::uint32_t writers,
-                                std::span<const ShardTensor> tensors,
+                                std::span<const TensorData> tensors,
                                 const std::map<std::string, std::string>& metadata = {});
 
 /// Reads every byte and checks it; needs one chunk of memory. Errors: NotFound, Corrupt (naming file and chunk),
 /// Unavailable.
 Status verify_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record);
-
-/// Bytes of a given size at an address that is a multiple of 64, left unset at first.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t size);
-  std::span<std::byte> all() { return {data_.get(), size_}; }
-  BytesView all() const { return {data_.get(), size_}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  std::size_t size_;
-};
 
 /// A verified shard in memory. Its tensors lie in one block, the data buffer at a multiple of 64.
 class LoadedShard {

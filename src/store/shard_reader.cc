@@ -1,6 +1,5 @@
 // Reading a shard: nothing is believed before its chunk's checksum matches.
 #include <algorithm>
-#include <new>
 
 #include "store/crc32c.h"
 #include "store/shard.h"
@@ -74,14 +73,6 @@ Result<LoadedShard> read_whole(world::ReadableFile& file, const ShardRecord& rec
 }
 
 }  // namespace
-
-AlignedBytes::AlignedBytes(std::size_t size)
-    : data_(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), std::align_val_t{kBlockAlignment}))),
-      size_(size) {}
-
-void AlignedBytes::Free::operator()(std::byte* data) const {
-  ::operator delete(data, std::align_val_t{kBlockAlignment});
-}
 
 Status verify_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;

@@ -18,14 +18,14 @@ std::vector<std::string> names_in(world::Disk& disk, const std::string& dir) {
   return names ? *names : std::vector<std::string>{};
 }
 
-ShardTensor bytes_tensor(std::string name, BytesView bytes) { return {std::move(name), "U8", {bytes.size()}, bytes}; }
+TensorData bytes_tensor(std::string name, BytesView bytes) { return {std::move(name), "U8", {bytes.size()}, bytes}; }
 
 TEST(ShardFileName, CountsWritersFromZero) { EXPECT_EQ(shard_file_name(0, 4), "shard-0-of-4.safetensors"); }
 
 TEST(WriteShard, WritesASafetensorsFileToTheLetter) {
   sim::SimWorld world(1);
   const Bytes wide = test_bytes(1, 8), narrow = test_bytes(2, 3);
-  const std::vector<ShardTensor> tensors = {{"n", "U8", {3}, narrow}, {"w", "F32", {2}, wide}};
+  const std::vector<TensorData> tensors = {{"n", "U8", {3}, narrow}, {"w", "F32", {2}, wide}};
   const auto record = write_shard(world.disk(), "/ckpt", 0, 1, tensors, {{"format", "pt"}});
   ASSERT_TRUE(record) << record.error().message();
 
@@ -47,8 +47,8 @@ TEST(WriteShard, WritesASafetensorsFileToTheLetter) {
 TEST(WriteShard, SumsTheFileInChunksOfAMebibyte) {
   sim::SimWorld world(1);
   const Bytes small = test_bytes(1, 1000), large = test_bytes(2, 2 * kChunkBytes + 5);
-  const std::vector<ShardTensor> tensors = {bytes_tensor("a", small), bytes_tensor("b", large),
-                                            bytes_tensor("c", small)};
+  const std::vector<TensorData> tensors = {bytes_tensor("a", small), bytes_tensor("b", large),
+                                           bytes_tensor("c", small)};
   const auto record = write_shard(world.disk(), "/ckpt", 0, 1, tensors);
   ASSERT_TRUE(record);
   const auto file = world::read_file(world.disk(), "/ckpt/" + record->file, kReadMax);
@@ -71,7 +71,7 @@ TEST(WriteShard, LeavesOnlyTheFinishedFile) {
 TEST(WriteShard, RefusesBytesThatDoNotFitTheShapeAndWritesNothing) {
   sim::SimWorld world(1);
   const Bytes bytes(7);
-  const std::vector<ShardTensor> tensors = {{"w", "F32", {2}, bytes}};
+  const std::vector<TensorData> tensors = {{"w", "F32", {2}, bytes}};
   const auto record = write_shard(world.disk(), "/ckpt", 0, 1, tensors);
   ASSERT_FALSE(record);
   EXPECT_EQ(record.error().code(), Code::BadInput);
@@ -83,7 +83,7 @@ TEST(WriteShard, RefusesBytesThatDoNotFitTheShapeAndWritesNothing) {
 TEST(WriteShard, OnAFullDiskGivesItsSpaceBackAndWorksLater) {
   sim::SimWorld world(1);
   const Bytes bytes = test_bytes(1, 3 * kChunkBytes);
-  const std::vector<ShardTensor> tensors = {bytes_tensor("w", bytes)};
+  const std::vector<TensorData> tensors = {bytes_tensor("w", bytes)};
   world.disk_policy().bytes_max = 2 * kChunkBytes;
   const auto record = write_shard(world.disk(), "/ckpt", 0, 1, tensors);
   ASSERT_FALSE(record);
@@ -107,7 +107,7 @@ TEST(LoadShard, AlignsTheDataTo64Bytes) {
   sim::SimWorld world(1);
   const Bytes bytes = test_bytes(1, 100);
   for (const char* name : {"w", "a.longer.name", "an.even.longer.name.than.that.one"}) {
-    const std::vector<ShardTensor> tensors = {bytes_tensor(name, bytes)};
+    const std::vector<TensorData> tensors = {bytes_tensor(name, bytes)};
     const auto record = write_shard(world.disk(), "/ckpt", 0, 1, tensors);
     ASSERT_TRUE(record);
     const auto shard = load_shard(world.disk(), "/ckpt", *record);
@@ -122,7 +122,7 @@ RC_GTEST_PROP(Shard, LoadsWhatWasWritten, ()) {
   sim::SimWorld world(*rc::gen::arbitrary<std::uint64_t>());
   const auto count = *rc::gen::inRange<std::size_t>(0, 8);
   std::vector<Bytes> contents;
-  std::vector<ShardTensor> tensors;
+  std::vector<TensorData> tensors;
   for (std::size_t i = 0; i < count; ++i) {
     const auto dtype = *rc::gen::element<std::string>("F32", "BF16", "U8", "F64", "BOOL");
     const auto large = *rc::gen::inRange(0, 4) == 0;
@@ -150,7 +150,7 @@ class DamagedShard : public testing::Test {
  protected:
   void SetUp() override {
     bytes_ = test_bytes(1, 2 * kChunkBytes);
-    const std::vector<ShardTensor> tensors = {bytes_tensor("w", bytes_)};
+    const std::vector<TensorData> tensors = {bytes_tensor("w", bytes_)};
     auto record = write_shard(world_.disk(), "/ckpt", 0, 1, tensors);
     ASSERT_TRUE(record);
     record_ = *std::move(record);

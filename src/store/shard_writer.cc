@@ -3,7 +3,6 @@
 
 #include "base/check.h"
 #include "store/crc32c.h"
-#include "store/dtype.h"
 #include "store/shard.h"
 
 namespace holdfast::store {
@@ -52,31 +51,12 @@ class ChunkedWriter {
   std::uint64_t bytes_ = 0;
 };
 
-/// The tensors of `header` in its order, found again by name.
-Result<std::vector<const ShardTensor*>> in_order(const SafetensorsHeader& header,
-                                                 std::span<const ShardTensor> tensors) {
-  std::map<std::string_view, const ShardTensor*> by_name;
-  for (const ShardTensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
-  std::vector<const ShardTensor*> ordered;
-  ordered.reserve(tensors.size());
-  for (const TensorInfo& info : header.tensors) {
-    const ShardTensor* tensor = by_name.at(info.name);
-    if (tensor->bytes.size() != info.end - info.begin) {
-      return Error(Code::BadInput, "tensor " + info.name + " of shape " + shape_text(info.shape) + " and " +
-                                       info.dtype + " needs " + std::to_string(info.end - info.begin) + " bytes, but " +
-                                       std::to_string(tensor->bytes.size()) + " were given");
-    }
-    ordered.push_back(tensor);
-  }
-  return ordered;
-}
-
 Result<ShardRecord> write_aside(world::Disk& disk, const std::string& path, BytesView header,
-                                std::span<const ShardTensor* const> tensors) {
+                                std::span<const TensorData* const> tensors) {
   const std::unique_ptr<world::WritableFile> file = TRY(disk.create(path), "create");
   ChunkedWriter writer(*file);
   TRY(writer.append(header), "write the header");
-  for (const ShardTensor* tensor : tensors) TRY(writer.append(tensor->bytes), "write tensor " + tensor->name);
+  for (const TensorData* tensor : tensors) TRY(writer.append(tensor->bytes), "write tensor " + tensor->name);
   TRY(writer.flush(), "write");
   TRY(file->sync(), "sync");
   ShardRecord record;
@@ -92,15 +72,13 @@ std::string shard_file_name(Rank writer, std::uint32_t writers) {
 }
 
 Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank writer, std::uint32_t writers,
-                                std::span<const ShardTensor> tensors,
+                                std::span<const TensorData> tensors,
                                 const std::map<std::string, std::string>& metadata) {
   CHECK(writer < writers && writers <= kShardsMax);
   const std::string file = shard_file_name(writer, writers);
   const std::string doing = "write " + dir + "/" + file;
-  std::vector<TensorInfo> infos;
-  for (const ShardTensor& tensor : tensors) infos.push_back({tensor.name, tensor.dtype, tensor.shape});
-  const SafetensorsHeader header = TRY(lay_out_tensors(std::move(infos), metadata), doing);
-  const std::vector<const ShardTensor*> ordered = TRY(in_order(header, tensors), doing);
+  const SafetensorsHeader header = TRY(lay_out(tensors, metadata), doing);
+  const std::vector<const TensorData*> ordered = TRY(in_order(header, tensors), doing);
   const Bytes prefix = TRY(format_safetensors_header(header), doing);
 
   TRY(disk.make_dirs(dir), doing);

@@ -42,8 +42,8 @@ class TestCheckpoint {
     const Bytes& wide = contents_[2 * writer];
     const Bytes& narrow = contents_[2 * writer + 1];
     const std::string prefix = "rank" + std::to_string(writer) + ".";
-    const std::vector<ShardTensor> tensors = {{prefix + "narrow", "U8", {narrow.size()}, narrow},
-                                              {prefix + "wide", "F32", {wide.size() / 4}, wide}};
+    const std::vector<TensorData> tensors = {{prefix + "narrow", "U8", {narrow.size()}, narrow},
+                                             {prefix + "wide", "F32", {wide.size() / 4}, wide}};
     return write_shard(disk, dir, writer, writers_, tensors);
   }
 

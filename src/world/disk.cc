@@ -3,11 +3,6 @@
 namespace holdfast::world {
 namespace {
 
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 Status write_and_sync(Disk& disk, const std::string& path, BytesView bytes) {
   auto file = disk.create(path);
   if (!file) return std::move(file).error();
@@ -16,6 +11,11 @@ Status write_and_sync(Disk& disk, const std::string& path, BytesView bytes) {
 }
 
 }  // namespace
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
 
 Result<Bytes> read_file(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
   auto file = disk.open(path);

@@ -49,6 +49,8 @@ class Disk {
   virtual bool exists(const std::string& path) = 0;
 };
 
+/// The directory that an absolute path is in.
+std::string parent_of(const std::string& path);
 /// The whole file. Errors: as open and read_at; BadInput where it is larger than `bytes_max`.
 Result<Bytes> read_file(Disk& disk, const std::string& path, std::uint64_t bytes_max);
 /// Writes `path` whole or not at all, also over a crash: aside, sync, rename, sync of the directory.

@@ -428,7 +428,7 @@ run::ShardDone FakeRank::write_shard(Step step, Epoch epoch, const State& state)
   writer.put(epoch);
   Bytes bytes = std::move(writer).take();
   bytes.resize(std::max(training_.state_bytes, bytes.size()), std::byte{7});
-  const std::vector<store::ShardTensor> tensors = {
+  const std::vector<store::TensorData> tensors = {
       {"state of rank " + std::to_string(assign_.rank), "U8", {bytes.size()}, bytes}};
   const std::string dir = assign_.ckpt_dir + "/" + store::checkpoint_name({.epoch = epoch, .step = step});
   const auto record = store::write_shard(disk_, dir, assign_.rank, assign_.world_size, tensors);

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
 
 import holdfast
-from holdfast import state
+from holdfast import elements
 
 
 class Noisy(Dataset):
@@ -90,7 +90,7 @@ def fingerprint(*things) -> str:
     flat = state.flatten([thing.state_dict() for thing in things])
     digest = hashlib.sha256(flat.structure.encode())
     for tensor in flat.tensors.values():
-        digest.update(bytes(state.tensor_bytes(tensor).tolist()))
+        digest.update(bytes(elements.tensor_bytes(tensor).tolist()))
     return digest.hexdigest()[:16]
 
 

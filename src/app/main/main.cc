@@ -11,7 +11,9 @@ int main(int argc, char** argv) {
   CLI::App app("Keeps a distributed training job making progress through its faults.", "holdfast");
   app.set_version_flag("--version", holdfast::run::kVersion);
   app.require_subcommand(1);
-  app.footer("Examples:\n  holdfast demo\n  holdfast run --nproc-per-node 4 train.py\n");
+  app.footer(
+      "Examples:\n  holdfast demo\n  holdfast run --nproc-per-node 4 train.py\n  holdfast tensors verify "
+      "model.safetensors\n");
   // What follows a "--" is somebody else's command line.
   char** const dashes =
       std::find_if(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
@@ -19,6 +21,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   holdfast::app::add_run(app, after_dashes, exit_code);
   holdfast::app::add_demo(app, exit_code);
+  holdfast::app::add_tensors(app, exit_code);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

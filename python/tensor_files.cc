@@ -1,0 +1,101 @@
+#include "tensor_files.h"
+
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "store/tensor_file.h"
+#include "world/parallel.h"
+#include "world/real_world.h"
+
+namespace holdfast::python {
+namespace {
+
+namespace py = pybind11;
+using store::AlignedBytes;
+
+constexpr unsigned kThreadsMax = 8;
+
+[[noreturn]] void raise(const Error& error) {
+  PyObject* kind = PyExc_OSError;
+  if (error.code() == Code::BadInput || error.code() == Code::Corrupt) kind = PyExc_ValueError;
+  if (error.code() == Code::NotFound) kind = PyExc_FileNotFoundError;
+  if (error.code() == Code::Denied) kind = PyExc_PermissionError;
+  PyErr_SetString(kind, error.message().c_str());
+  throw py::error_already_set();
+}
+
+/// Runs `call` on the real disk without the GIL.
+template <typename Call>
+auto on_disk(Call call) {
+  auto result = [&] {
+    const py::gil_scoped_release released;
+    const auto world = world::make_real_world();
+    return call(world->disk());
+  }();
+  if (!result) raise(result.error());
+  return *std::move(result);
+}
+
+unsigned threads() { return std::min(world::usable_cpus(), kThreadsMax); }
+
+py::list listed(const std::vector<store::TensorInfo>& tensors) {
+  py::list list;
+  for (const store::TensorInfo& each : tensors) {
+    list.append(py::make_tuple(each.name, each.dtype, each.shape, each.begin, each.end));
+  }
+  return list;
+}
+
+py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names) {
+  auto loaded = on_disk([&](world::Disk& disk) { return store::load_tensor_file(disk, path, names, threads()); });
+  const py::list tensors = listed(loaded.tensors);
+  return py::make_tuple(loaded.file.header.metadata, tensors, std::make_unique<AlignedBytes>(std::move(loaded.block)));
+}
+
+py::tuple tensor_header(const std::string& path) {
+  const auto file = on_disk([&](world::Disk& disk) { return store::read_tensor_file(disk, path); });
+  return py::make_tuple(file.header.metadata, listed(file.header.tensors), file.header.data_begin,
+                        file.checksums.has_value());
+}
+
+bool verify_tensors(const std::string& path) {
+  return on_disk([&](world::Disk& disk) { return store::verify_tensor_file(disk, path, threads()); })
+      .checksums.has_value();
+}
+
+void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata) {
+  static std::atomic<unsigned> saves = 0;
+  const std::string aside = ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
+  std::vector<store::TensorData> given;
+  std::vector<py::buffer_info> held;
+  held.reserve(tensors.size());
+  for (const py::handle& each : tensors) {
+    const auto tensor = py::cast<py::tuple>(each);
+    const py::buffer_info& info = held.emplace_back(py::cast<py::buffer>(tensor[3]).request());
+    given.push_back({.name = py::cast<std::string>(tensor[0]),
+                     .dtype = py::cast<std::string>(tensor[1]),
+                     .shape = py::cast<std::vector<std::uint64_t>>(tensor[2]),
+                     .bytes = BytesView(static_cast<const std::byte*>(info.ptr),
+                                        static_cast<std::size_t>(info.size * info.itemsize))});
+  }
+  on_disk([&](world::Disk& disk) {
+    return store::save_tensor_file(disk, path, given, std::move(metadata), threads(), aside);
+  });
+}
+
+}  // namespace
+
+void bind_tensor_files(py::module_& module) {
+  py::class_<AlignedBytes>(module, "Block", py::buffer_protocol()).def_buffer([](AlignedBytes& block) {
+    const std::span<std::byte> bytes = block.all();
+    return py::buffer_info(reinterpret_cast<std::uint8_t*>(bytes.data()), static_cast<py::ssize_t>(bytes.size()));
+  });
+  module.def("load_tensors", &load_tensors);
+  module.def("tensor_header", &tensor_header);
+  module.def("verify_tensors", &verify_tensors);
+  module.def("save_tensors", &save_tensors);
+}
+
+}  // namespace holdfast::python

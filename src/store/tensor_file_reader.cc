@@ -1,0 +1,193 @@
+// Reading a tensor file: no byte of it is handed out before its chunk's checksum matches.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "store/crc32c.h"
+#include "store/tensor_file.h"
+#include "world/parallel.h"
+
+namespace holdfast::store {
+namespace {
+
+constexpr std::uint64_t kPlaceAlignment = 64;
+
+Error damaged(const std::string& what) { return {Code::Corrupt, what + "; restore the file from a copy"}; }
+
+/// Gives an error of the format its mend.
+template <typename T>
+Result<T> mended(Result<T> parsed) {
+  if (parsed) return parsed;
+  return Error(parsed.error().code(), parsed.error().message() + "; fetch or write the file again");
+}
+
+Result<TensorFile> read_head(world::ReadableFile& file) {
+  Bytes prefix(std::min<std::uint64_t>(file.size(), sizeof(std::uint64_t)));
+  TRY(file.read_at(0, prefix), "read the header's length");
+  prefix.resize(TRY(mended(safetensors_prefix_bytes(prefix, file.size())), "header"));
+  TRY(file.read_at(0, prefix), "read the header");
+  TensorFile head;
+  head.header = TRY(mended(parse_safetensors_header(prefix, file.size())), "header");
+  const auto text = head.header.metadata.find(kChecksumsKey);
+  if (text == head.header.metadata.end()) return head;
+  const std::string doing = std::string("metadata ") + kChecksumsKey;
+  Checksums checksums = TRY(mended(parse_checksums(text->second, head.header.data_bytes())), doing);
+  if (TRY(mended(header_checksum(prefix, text->second)), doing) != checksums.header) {
+    return damaged("the header (bytes 0 to " + std::to_string(prefix.size()) + ") does not match its checksum");
+  }
+  head.header.metadata.erase(text);
+  head.checksums = std::move(checksums);
+  return head;
+}
+
+/// Bytes of the data buffer, from `begin` up to `end`, that belong at `out`.
+struct Span {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::byte* out = nullptr;  ///< nowhere: to be checked only
+};
+
+class DataReader {
+ public:
+  DataReader(world::ReadableFile& file, const TensorFile& head) : file_(file), head_(head) {}
+
+  /// A chunk at a time on each thread. The error is that of the first piece in the file that has one.
+  Status read(const std::vector<Span>& spans, unsigned threads) {
+    std::vector<Span> pieces;
+    for (const Span& span : spans) cut(span, pieces);
+    std::mutex mutex;
+    std::size_t failed_at = pieces.size();
+    std::optional<Error> failure;
+    world::parallel_for(threads, pieces.size(), [&](std::size_t i) {
+      Status done = read_piece(pieces[i]);
+      if (done) return;
+      const std::lock_guard lock(mutex);
+      if (i >= failed_at) return;
+      failed_at = i;
+      failure = std::move(done).error();
+    });
+    if (failure) return *std::move(failure);
+    return Ok{};
+  }
+
+ private:
+  static void cut(const Span& span, std::vector<Span>& pieces) {
+    for (std::uint64_t begin = span.begin; begin < span.end;) {
+      const std::uint64_t end = std::min(span.end, (begin / kChecksumChunkBytes + 1) * kChecksumChunkBytes);
+      pieces.push_back({begin, end, span.out == nullptr ? nullptr : span.out + (begin - span.begin)});
+      begin = end;
+    }
+  }
+
+  Status read_piece(const Span& piece) {
+    const std::uint64_t chunk = piece.begin / kChecksumChunkBytes;
+    const std::uint64_t begin = chunk * kChecksumChunkBytes;
+    const std::uint64_t end = std::min(begin + kChecksumChunkBytes, head_.header.data_bytes());
+    const bool whole = piece.begin == begin && piece.end == end;
+    if (piece.out != nullptr && (whole || !head_.checksums)) {
+      const std::span<std::byte> out(piece.out, piece.end - piece.begin);
+      TRY(file_.read_at(head_.header.data_begin + piece.begin, out), "read");
+      return head_.checksums ? check(chunk, begin, out) : Status(Ok{});
+    }
+    Bytes bytes(end - begin);
+    TRY(file_.read_at(head_.header.data_begin + begin, bytes), "read");
+    if (Status good = head_.checksums ? check(chunk, begin, bytes) : Status(Ok{}); !good) return good;
+    if (piece.out != nullptr) std::memcpy(piece.out, &bytes[piece.begin - begin], piece.end - piece.begin);
+    return Ok{};
+  }
+
+  Status check(std::uint64_t chunk, std::uint64_t begin, BytesView bytes) const {
+    if (crc32c(bytes) == head_.checksums->chunks[chunk]) return Ok{};
+    const std::uint64_t at = head_.header.data_begin + begin;
+    return damaged(tensors_at(begin, begin + bytes.size()) + ": chunk " + std::to_string(chunk) + " (bytes " +
+                   std::to_string(at) + " to " + std::to_string(at + bytes.size()) + ") does not match its checksum");
+  }
+
+  /// "tensor a" or "tensors a to c".
+  std::string tensors_at(std::uint64_t begin, std::uint64_t end) const {
+    const TensorInfo* first = nullptr;
+    const TensorInfo* last = nullptr;
+    for (const TensorInfo& tensor : head_.header.tensors) {
+      if (tensor.begin == tensor.end || tensor.end <= begin || tensor.begin >= end) continue;
+      if (first == nullptr) first = &tensor;
+      last = &tensor;
+    }
+    if (first == last) return first == nullptr ? "no tensor" : "tensor " + first->name;
+    return "tensors " + first->name + " to " + last->name;
+  }
+
+  world::ReadableFile& file_;
+  const TensorFile& head_;
+};
+
+/// The tensors of those names, in the order of the file. Errors: BadInput.
+Result<std::vector<TensorInfo>> chosen(const SafetensorsHeader& header, const std::vector<std::string>& names) {
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<TensorInfo> found;
+  for (const TensorInfo& tensor : header.tensors) {
+    if (std::binary_search(sorted.begin(), sorted.end(), tensor.name)) found.push_back(tensor);
+  }
+  if (found.size() == sorted.size()) return found;
+  const auto held = [&](const std::string& name) {
+    return std::any_of(found.begin(), found.end(), [&](const TensorInfo& tensor) { return tensor.name == name; });
+  };
+  return Error(Code::BadInput, "holds no tensor " + *std::find_if_not(sorted.begin(), sorted.end(), held));
+}
+
+/// Gives the chosen tensors places of their own, one behind the other. The bytes they take.
+std::uint64_t place(std::vector<TensorInfo>& tensors) {
+  std::uint64_t next = 0;
+  for (TensorInfo& tensor : tensors) {
+    const std::uint64_t size = tensor.end - tensor.begin;
+    tensor.begin = next;
+    tensor.end = next + size;
+    next = (tensor.end + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+  }
+  return next;
+}
+
+Result<LoadedTensors> load_all(world::ReadableFile& file, TensorFile head, unsigned threads) {
+  AlignedBytes block(head.header.data_bytes());
+  TRY(DataReader(file, head).read({{0, head.header.data_bytes(), block.all().data()}}, threads), "data");
+  std::vector<TensorInfo> tensors = head.header.tensors;
+  return LoadedTensors{std::move(head), std::move(tensors), std::move(block)};
+}
+
+Result<LoadedTensors> load_some(world::ReadableFile& file, TensorFile head, const std::vector<std::string>& names,
+                                unsigned threads) {
+  const std::vector<TensorInfo> stored = TRY(chosen(head.header, names), "load");
+  std::vector<TensorInfo> tensors = stored;
+  AlignedBytes block(place(tensors));
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    spans.push_back({stored[i].begin, stored[i].end, block.all().data() + tensors[i].begin});
+  }
+  TRY(DataReader(file, head).read(spans, threads), "data");
+  return LoadedTensors{std::move(head), std::move(tensors), std::move(block)};
+}
+
+}  // namespace
+
+Result<TensorFile> read_tensor_file(world::Disk& disk, const std::string& path) {
+  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+  return TRY(read_head(*file), path);
+}
+
+Result<TensorFile> verify_tensor_file(world::Disk& disk, const std::string& path, unsigned threads) {
+  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+  TensorFile head = TRY(read_head(*file), path);
+  TRY(DataReader(*file, head).read({{0, head.header.data_bytes(), nullptr}}, threads), path + ": data");
+  return head;
+}
+
+Result<LoadedTensors> load_tensor_file(world::Disk& disk, const std::string& path,
+                                       const std::optional<std::vector<std::string>>& names, unsigned threads) {
+  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+  TensorFile head = TRY(read_head(*file), path);
+  if (names) return TRY(load_some(*file, std::move(head), *names, threads), path);
+  return TRY(load_all(*file, std::move(head), threads), path);
+}
+
+}  // namespace holdfast::store

@@ -1,0 +1,30 @@
+#include "world/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace holdfast::world {
+
+void parallel_for(unsigned threads, std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::thread> others;
+  const std::size_t wanted = std::min<std::size_t>(threads, count);
+  for (std::size_t i = 1; i < wanted; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+}
+
+unsigned usable_cpus() {
+  cpu_set_t cpus;
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0) return std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::max(1, CPU_COUNT(&cpus)));
+}
+
+}  // namespace holdfast::world

@@ -1,0 +1,16 @@
+// Work split over threads that live only as long as it takes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace holdfast::world {
+
+/// Runs `body(0)` to `body(count - 1)`, each once, on up to `threads` threads, the caller's among them; blocks until
+/// all are done. Indices begin in order. `body` must not throw.
+void parallel_for(unsigned threads, std::size_t count, const std::function<void(std::size_t)>& body);
+
+/// Threads that this process may run at a time, at least 1.
+unsigned usable_cpus();
+
+}  // namespace holdfast::world
