@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
 
 import holdfast
-from holdfast import elements
+from holdfast import elements, state
 
 
 class Noisy(Dataset):
