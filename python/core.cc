@@ -11,6 +11,7 @@
 #include "step_hooks.h"
 #include "store/checkpoint.h"
 #include "tensor_files.h"
+#include "tensor_list.h"
 
 namespace py = pybind11;
 
@@ -101,19 +102,8 @@ class PyMember {
   }
 
   bool save(Step step, const std::string& structure, const py::list& tensors) {
-    std::vector<run::SaveTensor> shares;
-    std::vector<py::buffer_info> held;
-    held.reserve(tensors.size());
-    for (const py::handle& each : tensors) {
-      const auto tensor = py::cast<py::tuple>(each);
-      const py::buffer_info& info = held.emplace_back(py::cast<py::buffer>(tensor[3]).request());
-      const auto size = static_cast<std::size_t>(info.size * info.itemsize);
-      shares.push_back({.name = py::cast<std::string>(tensor[0]),
-                        .dtype = py::cast<std::string>(tensor[1]),
-                        .shape = py::cast<std::vector<std::uint64_t>>(tensor[2]),
-                        .bytes = BytesView(static_cast<const std::byte*>(info.ptr), size)});
-    }
-    return unlocked([&] { return member().save(step, structure, shares); });
+    const TensorList shares(tensors);
+    return unlocked([&] { return member().save(step, structure, shares.all()); });
   }
 
   void set_probe(py::function probe) { probe_ = std::move(probe); }

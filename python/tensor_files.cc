@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "store/tensor_file.h"
+#include "tensor_list.h"
 #include "world/parallel.h"
 #include "world/real_world.h"
 
@@ -68,20 +69,9 @@ bool verify_tensors(const std::string& path) {
 void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata) {
   static std::atomic<unsigned> saves = 0;
   const std::string aside = ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
-  std::vector<store::TensorData> given;
-  std::vector<py::buffer_info> held;
-  held.reserve(tensors.size());
-  for (const py::handle& each : tensors) {
-    const auto tensor = py::cast<py::tuple>(each);
-    const py::buffer_info& info = held.emplace_back(py::cast<py::buffer>(tensor[3]).request());
-    given.push_back({.name = py::cast<std::string>(tensor[0]),
-                     .dtype = py::cast<std::string>(tensor[1]),
-                     .shape = py::cast<std::vector<std::uint64_t>>(tensor[2]),
-                     .bytes = BytesView(static_cast<const std::byte*>(info.ptr),
-                                        static_cast<std::size_t>(info.size * info.itemsize))});
-  }
+  const TensorList given(tensors);
   on_disk([&](world::Disk& disk) {
-    return store::save_tensor_file(disk, path, given, std::move(metadata), threads(), aside);
+    return store::save_tensor_file(disk, path, given.all(), std::move(metadata), threads(), aside);
   });
 }
 

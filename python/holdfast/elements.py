@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 TensorPlace = tuple[str, str, list[int], int, int]  # name, dtype, shape, first byte, one past the last
@@ -39,6 +41,12 @@ def storable(dtype: torch.dtype) -> bool:
 
 def dtype_name(dtype: torch.dtype) -> str:
     return _NAME_OF[dtype]
+
+
+def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for two tensors that show the same elements of the same memory: tied weights."""
+    where = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
+    return (*where, tensor.is_conj(), tensor.is_neg())
 
 
 def stored_shape(tensor: torch.Tensor) -> list[int]:

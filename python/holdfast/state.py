@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from holdfast.elements import storable
+from holdfast.elements import identity, storable
 
 _TAG = "$"  # a JSON object with this key is not a dict but something that JSON can't say
 
@@ -110,7 +110,7 @@ def _keep(
         raise TypeError(f"{path or 'state'}: a tensor of {tensor.dtype}, {tensor.layout} can't be stored")
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise TypeError(f"{path or 'state'}: a {type(tensor).__name__} can't be stored")
-    key = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
+    key = identity(tensor)
     if tensor.numel() and key in seen:
         return seen[key]
     name = _unique(path, tensors)

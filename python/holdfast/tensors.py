@@ -17,7 +17,7 @@ import torch
 
 from holdfast import buffers
 from holdfast._core import load_tensors, save_tensors, tensor_header, verify_tensors
-from holdfast.elements import TensorPlace, dtype_name, storable, stored_shape, tensor_bytes, tensor_of
+from holdfast.elements import TensorPlace, dtype_name, identity, storable, stored_shape, tensor_bytes, tensor_of
 
 ALIASES = "holdfast.aliases"  # metadata: a JSON object, second name of a tensor -> the name it is stored under
 
@@ -36,9 +36,9 @@ def save(tensors: Mapping[str, torch.Tensor], path: Path, metadata: Mapping[str,
     for name, tensor in tensors.items():
         _check(name, tensor)
         if tensor.numel():
-            key = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride(), tensor.is_conj())
-            if first_of.setdefault(key, name) != name:
-                aliases[name] = first_of[key]
+            first = first_of.setdefault(identity(tensor), name)
+            if first != name:
+                aliases[name] = first
                 continue
         data = tensor_bytes(tensor)
         alive.append(data)

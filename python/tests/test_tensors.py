@@ -87,7 +87,8 @@ def test_views_are_stored_as_what_they_show(tmp_path: Path) -> None:
     huge = torch.arange(1_000_000, dtype=torch.float32)
     image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     pairs = torch.randn(6, dtype=torch.complex64)
-    tensors = {"few": huge[10:13], "turned": torch.randn(3, 4).T, "image": image, "conj": pairs.conj()}
+    tensors = {"few": huge[10:13], "turned": torch.randn(3, 4).T, "image": image, "pairs": pairs, "conj": pairs.conj()}
+    tensors |= {"imag": pairs.imag, "negated": pairs.conj().imag}
     holdfast.save(tensors, tmp_path / "t.safetensors")
     assert (tmp_path / "t.safetensors").stat().st_size < 5000
     loaded = holdfast.load(tmp_path / "t.safetensors")
