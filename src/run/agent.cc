@@ -303,7 +303,10 @@ void Agent::on_checkpoint_failed(Step step, std::optional<Rank> rank, const std:
 void Agent::tick() {
   if (ended_) return;
   const Nanos since_last = now() - ticked_at_.value_or(now());
-  if (since_last > kStoodStill) coordinator_.stood_still(since_last);
+  if (since_last > kStoodStill) {
+    coordinator_.stood_still(since_last);
+    monitor_.stood_still();
+  }
   ticked_at_ = now();
   monitor_.poll();
   monitor_.judge();

@@ -15,7 +15,6 @@ namespace {
 constexpr Nanos kProbeEvery = std::chrono::milliseconds(250);
 constexpr Nanos kExitPatience = std::chrono::seconds(20);
 constexpr std::size_t kTimingSteps = 16;
-constexpr Nanos kStoodStill = std::chrono::milliseconds(500);
 constexpr int kAllSilentFactor = 3;
 
 // Nobody's heart beats. It was not we who stood still, or their silence would count from then.
@@ -170,11 +169,10 @@ telemetry::RankView Monitor::view_of(Rank rank, WorkerId id, Nanos now) {
   return view;
 }
 
+void Monitor::stood_still() { awake_since_ = world_.clock().steady(); }
+
 void Monitor::judge() {
   const Nanos now = world_.clock().steady();
-  // Where we stood still ourselves, their heartbeats may lie unread.
-  if (now - judged_at_ > kStoodStill) awake_since_ = now;
-  judged_at_ = now;
   std::vector<telemetry::RankView> views;
   for (Rank rank = 0; rank < ranks_.size(); ++rank) {
     const std::optional<WorkerId> id = coordinator_.worker_of(rank);

@@ -30,6 +30,8 @@ class Monitor {
   void poll();
   /// One round of judging.
   void judge();
+  /// This process got no CPU for long: heartbeats may lie unread, and count as silence from now on only.
+  void stood_still();
   void on_probe_reply(WorkerId worker, const ProbeReply& reply);
   /// All ranks go on at `step` in a new group.
   void regrouped(Step step);
@@ -73,7 +75,6 @@ class Monitor {
   Step first_step_ = 0;  // of this group
   Step all_done_ = kNoStep;
   std::uint64_t next_probe_ = 1;
-  world::Nanos judged_at_{};
   world::Nanos awake_since_{};
   std::string last_unknown_;
 };
