@@ -9,9 +9,11 @@ namespace {
 using nlohmann::json;
 
 std::uint64_t whole(const json& object, const char* key, std::uint64_t max) {
-  const auto value = object.at(key).get<std::uint64_t>();
-  if (!object.at(key).is_number_unsigned() || value > max) throw std::out_of_range(std::string(key) + " out of range");
-  return value;
+  const json& value = object.at(key);  // a larger one is read as a floating-point number, which no integer holds
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max) {
+    throw std::out_of_range(std::string(key) + " out of range");
+  }
+  return value.get<std::uint64_t>();
 }
 
 ForkMessage parse(const json& object) {

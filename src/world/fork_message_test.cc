@@ -51,8 +51,9 @@ TEST(ForkMessage, RefusesEverythingElse) {
   for (const char* text :
        {"", "{", "[]", "7", "null", "{}", R"({"forked": 1})", R"({"forked": 1, "pid": -5})",
         R"({"forked": 1, "pid": "5"})", R"({"forked": 1, "pid": 99999999999})", R"({"forked": -1, "pid": 5})",
-        R"({"forked": 1.5, "pid": 5})", R"({"failed": 1})", R"({"ready": 1})", R"({"ready": true})",
-        R"({"ready": false})", R"({"ready": true, "threads": 1, "thread_modules": [1]})", "\xff\xfe"}) {
+        R"({"forked": 1.5, "pid": 5})", R"({"forked": 71111111111111111111111, "pid": 5})", R"({"failed": 1})",
+        R"({"ready": 1})", R"({"ready": true})", R"({"ready": false})",
+        R"({"ready": true, "threads": 1, "thread_modules": [1]})", "\xff\xfe"}) {
     const auto message = parse_fork_message(text);
     ASSERT_FALSE(message) << text;
     EXPECT_EQ(message.error().code(), Code::BadInput) << text;
