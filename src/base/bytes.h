@@ -31,10 +31,10 @@ class ByteWriter {
     std::memcpy(&bits, &value, sizeof bits);
     put(bits);
   }
+  void put_bytes(BytesView raw) { out_.insert(out_.end(), raw.begin(), raw.end()); }
   void put_text(std::string_view text) {
     put(static_cast<std::uint32_t>(text.size()));
-    const BytesView raw = as_bytes(text);
-    out_.insert(out_.end(), raw.begin(), raw.end());
+    put_bytes(as_bytes(text));
   }
   Bytes take() && { return std::move(out_); }
 

@@ -97,21 +97,27 @@ void DiskImage::close(const InodePtr& file) {
   if (!file->linked && file->opens == 0) used_ -= file->bytes.size();
 }
 
-Status DiskImage::append(Inode& file, BytesView bytes) {
+Status DiskImage::write(Inode& file, std::size_t offset, BytesView bytes) {
   const std::uint64_t room = policy.bytes_max > used_ ? policy.bytes_max - used_ : 0;
+  const std::size_t before = file.bytes.size();
+  const std::size_t grown = std::max(before, offset + bytes.size()) - before;
   std::size_t written = bytes.size();
   Status status = Ok{};
-  if (written > room) {
-    written = static_cast<std::size_t>(room);
+  if (grown > room) {
+    written -= std::min<std::size_t>(written, grown - static_cast<std::size_t>(room));
     status = Error(Code::Unavailable, "No space left on device");
   } else if (random_.chance(policy.write_error)) {
     written = random_.below(bytes.size() + 1);
     status = Error(Code::Unavailable, "Input/output error");
   }
   if (written == 0) return status;
-  file.unsynced.push_back({.offset = file.bytes.size(), .size = written});
-  file.bytes.insert(file.bytes.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(written));
-  used_ += written;
+  const Unsynced part{.offset = offset, .size = written};
+  const auto behind = std::upper_bound(file.unsynced.begin(), file.unsynced.end(), part,
+                                       [](const Unsynced& a, const Unsynced& b) { return a.offset < b.offset; });
+  file.unsynced.insert(behind, part);
+  file.bytes.resize(std::max(before, offset + written));
+  std::copy_n(bytes.begin(), written, file.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+  used_ += file.bytes.size() - before;
   return status;
 }
 

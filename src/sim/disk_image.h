@@ -22,7 +22,7 @@ class DiskImage {
   /// As `open`, creating the file where there is none.
   Result<InodePtr> append_to(const std::string& path);
   void close(const InodePtr& file);
-  Status append(Inode& file, BytesView bytes);
+  Status write(Inode& file, std::size_t offset, BytesView bytes);
   Status rename(const std::string& from, const std::string& to);
   Status remove(const std::string& path);
   Status make_dirs(const std::string& path);

@@ -18,7 +18,7 @@ struct Inode;
 using InodePtr = std::shared_ptr<Inode>;
 using Names = std::map<std::string, InodePtr>;
 
-/// Bytes appended and not on stable storage.
+/// Bytes written and not on stable storage.
 struct Unsynced {
   std::size_t offset = 0;
   std::size_t size = 0;
@@ -31,7 +31,7 @@ struct Inode {
   int opens = 0;
 
   Bytes bytes;
-  std::vector<Unsynced> unsynced;
+  std::vector<Unsynced> unsynced;  ///< by offset; no two overlap: nothing here writes a place twice between syncs
   std::optional<Bytes> before_truncation;  ///< while the truncation itself is not synced
 
   Names names;    ///< as programs see them
@@ -47,7 +47,7 @@ struct Inode {
 void sync_bytes(Inode& file);
 /// The sync failed: what it should have written stays at risk for good.
 void doom_bytes(Inode& file);
-/// What a crash leaves of a file: each unsynced append kept, torn or dropped by chance.
+/// What a crash leaves of a file: each unsynced write kept, torn or dropped by chance.
 Bytes surviving_bytes(const Inode& file, SimRandom& random);
 
 }  // namespace holdfast::sim

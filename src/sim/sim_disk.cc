@@ -22,13 +22,8 @@ class SimWritable final : public world::WritableFile {
     if (crashes_ == disk_.image().crashes()) disk_.image().close(file_);
   }
 
-  Status append(BytesView bytes) override {
-    if (owner_ != disk_.owner()) return gone("append " + path_);
-    if (Status entered = disk_.enter("append " + path_, 0, bytes.size()); !entered) return entered;
-    Status done = disk_.image().append(*file_, bytes);
-    if (!done) return std::move(done).error().in(path_);
-    return done;
-  }
+  Status append(BytesView bytes) override { return write("append ", file_->bytes.size(), bytes); }
+  Status write_at(std::uint64_t offset, BytesView bytes) override { return write("write ", offset, bytes); }
 
   Status sync() override {
     if (owner_ != disk_.owner()) return gone("sync " + path_);
@@ -43,6 +38,14 @@ class SimWritable final : public world::WritableFile {
   }
 
  private:
+  Status write(const char* what, std::uint64_t offset, BytesView bytes) {
+    if (owner_ != disk_.owner()) return gone(what + path_);
+    if (Status entered = disk_.enter(what + path_, 0, bytes.size()); !entered) return entered;
+    Status done = disk_.image().write(*file_, offset, bytes);
+    if (!done) return std::move(done).error().in(path_);
+    return done;
+  }
+
   SimDisk& disk_;
   Owner owner_;
   std::uint64_t crashes_;

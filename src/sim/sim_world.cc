@@ -89,7 +89,8 @@ void SimWorld::print(world::Stream stream, const std::string& text) {
     DiskImage& image = node().disk();
     // Not counted as a disk call: the kernel writes it for whoever holds the descriptor.
     if (auto file = image.append_to(*output.file)) {
-      (void)image.append(**file, as_bytes(text));  // a full disk loses output, as it does for real
+      (void)image.write(**file, (*file)->bytes.size(),
+                        as_bytes(text));  // a full disk loses output, as it does for real
       image.close(*file);
     }
   }

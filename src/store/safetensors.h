@@ -49,7 +49,8 @@ Result<SafetensorsHeader> parse_safetensors_header(BytesView prefix, std::uint64
 /// above the cap).
 Result<SafetensorsHeader> lay_out_tensors(std::vector<TensorInfo> tensors, std::map<std::string, std::string> metadata);
 
-/// The bytes before the data buffer for a header that `lay_out_tensors` made: padded with spaces to a multiple of 8.
+/// The bytes before the data buffer for a header that `lay_out_tensors` made: padded with spaces to a multiple of 8,
+/// and of 4096 where there is 1 MiB of data or more.
 Result<Bytes> format_safetensors_header(const SafetensorsHeader& header);
 
 }  // namespace holdfast::store

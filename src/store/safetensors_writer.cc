@@ -10,6 +10,8 @@
 namespace holdfast::store {
 namespace {
 
+constexpr std::uint64_t kPageBytes = 4096;  // data that begins on a page can be read and written past the page cache
+constexpr std::uint64_t kOnPageFrom = std::uint64_t{1} << 20U;  // of data; smaller files would mostly be padding
 constexpr std::size_t kAlignment = 8;
 
 Status check_name(const std::string& name) {
@@ -108,17 +110,19 @@ Result<SafetensorsHeader> lay_out_tensors(std::vector<TensorInfo> tensors,
   SafetensorsHeader header{std::move(metadata), std::move(tensors), 0};
   header.data_begin = sizeof(std::uint64_t) + TRY(header_text(header), "safetensors")
   .size();
+  const std::uint64_t on_page = (header.data_begin + kPageBytes - 1) / kPageBytes * kPageBytes;
+  if (place >= kOnPageFrom && on_page <= kHeaderBytesMax) header.data_begin = on_page;
   return header;
 }
 
 Result<Bytes> format_safetensors_header(const SafetensorsHeader& header) {
-  const std::string text = TRY(header_text(header), "safetensors");
-  CHECK(header.data_begin == sizeof(std::uint64_t) + text.size());
+  std::string text = TRY(header_text(header), "safetensors");
+  CHECK(header.data_begin >= sizeof(std::uint64_t) + text.size());
+  text.resize(header.data_begin - sizeof(std::uint64_t), ' ');
   ByteWriter writer;
   writer.put(static_cast<std::uint64_t>(text.size()));
+  writer.put_bytes(as_bytes(text));
   Bytes bytes = std::move(writer).take();
-  const BytesView raw = as_bytes(text);
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
   return bytes;
 }
 

@@ -15,7 +15,7 @@
 #include "store/checksums.h"
 #include "store/safetensors.h"
 #include "store/tensor_data.h"
-#include "world/disk.h"
+#include "world/files.h"
 
 namespace holdfast::store {
 
@@ -27,11 +27,11 @@ struct TensorFile {
 
 /// Reads and checks the header alone. Errors name the file: NotFound, BadInput (no safetensors), Corrupt (the header
 /// does not match its checksum), Unavailable.
-Result<TensorFile> read_tensor_file(world::Disk& disk, const std::string& path);
+Result<TensorFile> read_tensor_file(world::FileSource& files, const std::string& path);
 
-/// Reads every byte of the data too and checks it where there are checksums; needs one chunk of memory a thread.
+/// Reads every byte of the data too and checks it where there are checksums; needs at most 40 MiB of memory.
 /// Errors: as read_tensor_file; Corrupt names the tensor, the chunk and its bytes.
-Result<TensorFile> verify_tensor_file(world::Disk& disk, const std::string& path, unsigned threads);
+Result<TensorFile> verify_tensor_file(world::FileSource& files, const std::string& path, unsigned threads);
 
 struct LoadedTensors {
   TensorFile file;
@@ -41,13 +41,13 @@ struct LoadedTensors {
 
 /// Tensors in memory, every byte checked where the file has checksums. `names`: these alone, and only the chunks that
 /// hold them are read; none: all. Errors: as verify_tensor_file; BadInput for a name that the file does not hold.
-Result<LoadedTensors> load_tensor_file(world::Disk& disk, const std::string& path,
+Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
 
 /// Writes `path` whole or not at all, so that on Ok it outlives a crash: aside (`path` + `aside`), sync, rename, sync
 /// of the directory. Who has the old file open or mapped keeps it. Errors: BadInput (what the format has no room for),
 /// Unavailable (disk full); then nothing is left but the old file.
-Status save_tensor_file(world::Disk& disk, const std::string& path, std::span<const TensorData> tensors,
+Status save_tensor_file(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
                         std::map<std::string, std::string> metadata, unsigned threads,
                         const std::string& aside = ".partial");
 

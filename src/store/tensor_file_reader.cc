@@ -1,11 +1,9 @@
 // Reading a tensor file: no byte of it is handed out before its chunk's checksum matches.
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "store/crc32c.h"
 #include "store/tensor_file.h"
-#include "world/parallel.h"
 
 namespace holdfast::store {
 namespace {
@@ -47,53 +45,86 @@ struct Span {
   std::byte* out = nullptr;  ///< nowhere: to be checked only
 };
 
+constexpr std::uint64_t kScratchBytesMax = std::uint64_t{32} << 20U;
+
 class DataReader {
  public:
   DataReader(world::ReadableFile& file, const TensorFile& head) : file_(file), head_(head) {}
 
-  /// A chunk at a time on each thread. The error is that of the first piece in the file that has one.
+  /// Each chunk once, straight to where it belongs where all of it does; the rest through a bounded scratch memory.
+  /// `spans` by place. The error is that of a piece in the file that has one.
   Status read(const std::vector<Span>& spans, unsigned threads) {
-    std::vector<Span> pieces;
-    for (const Span& span : spans) cut(span, pieces);
-    std::mutex mutex;
-    std::size_t failed_at = pieces.size();
-    std::optional<Error> failure;
-    world::parallel_for(threads, pieces.size(), [&](std::size_t i) {
-      Status done = read_piece(pieces[i]);
-      if (done) return;
-      const std::lock_guard lock(mutex);
-      if (i >= failed_at) return;
-      failed_at = i;
-      failure = std::move(done).error();
-    });
-    if (failure) return *std::move(failure);
+    std::vector<Piece> pieces = cut(spans);
+    for (std::size_t begin = 0; begin < pieces.size();) {
+      std::uint64_t scratch = 0;
+      std::size_t end = begin;
+      for (; end < pieces.size() && scratch <= kScratchBytesMax; ++end) {
+        if (!direct(pieces[end])) scratch += pieces[end].size();
+      }
+      TRY(read_pieces(std::span(pieces).subspan(begin, end - begin), scratch, threads), "read");
+      begin = end;
+    }
     return Ok{};
   }
 
  private:
-  static void cut(const Span& span, std::vector<Span>& pieces) {
-    for (std::uint64_t begin = span.begin; begin < span.end;) {
-      const std::uint64_t end = std::min(span.end, (begin / kChecksumChunkBytes + 1) * kChecksumChunkBytes);
-      pieces.push_back({begin, end, span.out == nullptr ? nullptr : span.out + (begin - span.begin)});
-      begin = end;
+  /// A chunk of the data buffer, or without checksums any bytes of it, and which of them are wanted where.
+  struct Piece {
+    std::uint64_t chunk = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::vector<Span> parts;
+    std::uint64_t size() const { return end - begin; }
+  };
+
+  std::vector<Piece> cut(const std::vector<Span>& spans) const {
+    std::vector<Piece> pieces;
+    for (const Span& span : spans) {
+      for (std::uint64_t begin = span.begin; begin < span.end;) {
+        const std::uint64_t chunk = begin / kChecksumChunkBytes;
+        const std::uint64_t end = std::min(span.end, (chunk + 1) * kChecksumChunkBytes);
+        if (!head_.checksums || pieces.empty() || pieces.back().chunk != chunk)
+          pieces.push_back(piece(chunk, begin, end));
+        pieces.back().parts.push_back({begin, end, span.out == nullptr ? nullptr : span.out + (begin - span.begin)});
+        begin = end;
+      }
     }
+    return pieces;
   }
 
-  Status read_piece(const Span& piece) {
-    const std::uint64_t chunk = piece.begin / kChecksumChunkBytes;
-    const std::uint64_t begin = chunk * kChecksumChunkBytes;
-    const std::uint64_t end = std::min(begin + kChecksumChunkBytes, head_.header.data_bytes());
-    const bool whole = piece.begin == begin && piece.end == end;
-    if (piece.out != nullptr && (whole || !head_.checksums)) {
-      const std::span<std::byte> out(piece.out, piece.end - piece.begin);
-      TRY(file_.read_at(head_.header.data_begin + piece.begin, out), "read");
-      return head_.checksums ? check(chunk, begin, out) : Status(Ok{});
+  Piece piece(std::uint64_t chunk, std::uint64_t begin, std::uint64_t end) const {
+    if (!head_.checksums) return {chunk, begin, end, {}};
+    const std::uint64_t first = chunk * kChecksumChunkBytes;
+    return {chunk, first, std::min(first + kChecksumChunkBytes, head_.header.data_bytes()), {}};
+  }
+
+  static bool direct(const Piece& piece) {
+    const Span& part = piece.parts.front();
+    return part.out != nullptr && part.begin == piece.begin && part.end == piece.end;
+  }
+
+  Status read_pieces(std::span<const Piece> pieces, std::uint64_t scratch_bytes, unsigned threads) {
+    AlignedBytes scratch(scratch_bytes);
+    std::vector<world::BlockRead> blocks;
+    std::uint64_t used = 0;
+    for (const Piece& each : pieces) {
+      std::byte* into = each.parts.front().out;
+      if (!direct(each)) {
+        into = scratch.all().data() + used;
+        used += each.size();
+      }
+      blocks.push_back({head_.header.data_begin + each.begin, {into, each.size()}});
     }
-    Bytes bytes(end - begin);
-    TRY(file_.read_at(head_.header.data_begin + begin, bytes), "read");
-    if (Status good = head_.checksums ? check(chunk, begin, bytes) : Status(Ok{}); !good) return good;
-    if (piece.out != nullptr) std::memcpy(piece.out, &bytes[piece.begin - begin], piece.end - piece.begin);
-    return Ok{};
+    return file_.read_blocks(blocks, threads, [&](std::size_t i) {
+      const Piece& each = pieces[i];
+      if (Status good = head_.checksums ? check(each.chunk, each.begin, blocks[i].into) : Status(Ok{}); !good)
+        return good;
+      for (const Span& part : each.parts) {
+        if (part.out == nullptr || direct(each)) continue;
+        std::memcpy(part.out, blocks[i].into.data() + (part.begin - each.begin), part.end - part.begin);
+      }
+      return Status(Ok{});
+    });
   }
 
   Status check(std::uint64_t chunk, std::uint64_t begin, BytesView bytes) const {
@@ -170,21 +201,21 @@ Result<LoadedTensors> load_some(world::ReadableFile& file, TensorFile head, cons
 
 }  // namespace
 
-Result<TensorFile> read_tensor_file(world::Disk& disk, const std::string& path) {
-  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+Result<TensorFile> read_tensor_file(world::FileSource& files, const std::string& path) {
+  const std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
   return TRY(read_head(*file), path);
 }
 
-Result<TensorFile> verify_tensor_file(world::Disk& disk, const std::string& path, unsigned threads) {
-  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+Result<TensorFile> verify_tensor_file(world::FileSource& files, const std::string& path, unsigned threads) {
+  const std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
   TensorFile head = TRY(read_head(*file), path);
   TRY(DataReader(*file, head).read({{0, head.header.data_bytes(), nullptr}}, threads), path + ": data");
   return head;
 }
 
-Result<LoadedTensors> load_tensor_file(world::Disk& disk, const std::string& path,
+Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads) {
-  const std::unique_ptr<world::ReadableFile> file = TRY(disk.open(path), "open");
+  const std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
   TensorFile head = TRY(read_head(*file), path);
   if (names) return TRY(load_some(*file, std::move(head), *names, threads), path);
   return TRY(load_all(*file, std::move(head), threads), path);

@@ -10,7 +10,45 @@ Status write_and_sync(Disk& disk, const std::string& path, BytesView bytes) {
   return (*file)->sync();
 }
 
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
+
+/// Written aside, and renamed into place.
+class RenamedFile final : public NewFile {
+ public:
+  RenamedFile(Disk& disk, std::unique_ptr<WritableFile> file, std::string aside, std::string path, const Pieces& pieces)
+      : disk_(disk), file_(std::move(file)), aside_(std::move(aside)), path_(std::move(path)), pieces_(pieces) {}
+  ~RenamedFile() override {
+    if (!renamed_) (void)disk_.remove(aside_);  // on a full disk it would take the room that the next try needs
+  }
+  RenamedFile(const RenamedFile&) = delete;
+  RenamedFile& operator=(const RenamedFile&) = delete;
+
+  Status write(std::uint64_t index, BytesView bytes) override { return file_->write_at(pieces_.begin(index), bytes); }
+
+  Status commit() override {
+    if (Status synced = file_->sync(); !synced) return synced;
+    if (Status named = disk_.rename(aside_, path_); !named) return named;
+    renamed_ = true;
+    return disk_.sync_dir(parent_of(path_));
+  }
+
+ private:
+  Disk& disk_;
+  std::unique_ptr<WritableFile> file_;
+  std::string aside_, path_;
+  Pieces pieces_;
+  bool renamed_ = false;
+};
+
 }  // namespace
+
+std::uint64_t Disk::piece_bytes(std::uint64_t /*total*/) const { return kPieceBytes; }
+
+Result<std::unique_ptr<NewFile>> Disk::begin(const std::string& path, const std::string& aside, const Pieces& pieces) {
+  auto file = create(path + aside);
+  if (!file) return std::move(file).error();
+  return std::unique_ptr<NewFile>(std::make_unique<RenamedFile>(*this, *std::move(file), path + aside, path, pieces));
+}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "world/files.h"
 
 namespace holdfast::world {
 
@@ -17,25 +18,17 @@ class WritableFile {
   virtual ~WritableFile() = default;
   /// Errors: Unavailable (disk full, I/O error; part of `bytes` may be written).
   virtual Status append(BytesView bytes) = 0;
+  /// Writes into the file or beyond its end; what lies between reads as zeros. Errors: as append.
+  virtual Status write_at(std::uint64_t offset, BytesView bytes) = 0;
   /// Blocks until the bytes are on stable storage.
   virtual Status sync() = 0;
 };
 
-class ReadableFile {
- public:
-  virtual ~ReadableFile() = default;
-  virtual std::uint64_t size() const = 0;
-  /// Fills all of `out` from `offset`. Errors: Corrupt (the file ends before), Unavailable.
-  virtual Status read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
-};
-
 /// Every path is absolute. Errors: NotFound, Denied, Unavailable, Internal; messages name the path.
-class Disk {
+class Disk : public FileSource, public FileTarget {
  public:
-  virtual ~Disk() = default;
   /// Creates or truncates.
   virtual Result<std::unique_ptr<WritableFile>> create(const std::string& path) = 0;
-  virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& path) = 0;
   /// Replaces `to` atomically.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   /// A file or an empty directory.
@@ -47,6 +40,11 @@ class Disk {
   /// Names in the directory, sorted, without "." and "..".
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
+
+  std::uint64_t piece_bytes(std::uint64_t total) const override;
+  /// Written at `path` + `aside`, synced, renamed, its directory synced.
+  Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
+                                         const Pieces& pieces) override;
 };
 
 /// The directory that an absolute path is in.

@@ -26,16 +26,24 @@ class FaultyDisk::File final : public WritableFile {
       : disk_(disk), file_(std::move(file)), path_(std::move(path)), full_(full) {}
 
   Status append(BytesView bytes) override {
-    if (full_) return os_error(ENOSPC, path_);
-    if (disk_.crash_.exchange(false)) {
-      (void)file_->append(bytes.first(bytes.size() / 2));
-      die_of_segv();
-    }
-    return file_->append(bytes);
+    return pass_on(bytes, [&](BytesView part) { return file_->append(part); });
+  }
+  Status write_at(std::uint64_t offset, BytesView bytes) override {
+    return pass_on(bytes, [&](BytesView part) { return file_->write_at(offset, part); });
   }
   Status sync() override { return file_->sync(); }
 
  private:
+  template <typename Write>
+  Status pass_on(BytesView bytes, Write write) {
+    if (full_) return os_error(ENOSPC, path_);
+    if (disk_.crash_.exchange(false)) {
+      (void)write(bytes.first(bytes.size() / 2));
+      die_of_segv();
+    }
+    return write(bytes);
+  }
+
   FaultyDisk& disk_;
   std::unique_ptr<WritableFile> file_;
   std::string path_;

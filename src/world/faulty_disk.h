@@ -12,9 +12,9 @@ namespace holdfast::world {
 class FaultyDisk final : public Disk {
  public:
   explicit FaultyDisk(Disk& disk) : disk_(disk) {}
-  /// The next `times` files that are created refuse every append: Unavailable, "No space left on device".
+  /// The next `times` files that are created refuse every write: Unavailable, "No space left on device".
   void arm_full(int times);
-  /// The next append writes half of its bytes; then this process dies of SIGSEGV.
+  /// The next write writes half of its bytes; then this process dies of SIGSEGV.
   void arm_crash();
 
   Result<std::unique_ptr<WritableFile>> create(const std::string& path) override;

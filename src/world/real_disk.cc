@@ -32,6 +32,21 @@ class PosixWritable final : public WritableFile {
     return Ok{};
   }
 
+  Status write_at(std::uint64_t offset, BytesView bytes) override {
+    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()) - bytes.size()) {
+      return os_error(EFBIG, path_);
+    }
+    while (!bytes.empty()) {
+      const ssize_t wrote =
+          ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), kBytesPerCallMax), static_cast<off_t>(offset));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) return os_error(errno, path_);
+      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+      offset += static_cast<std::uint64_t>(wrote);
+    }
+    return Ok{};
+  }
+
   Status sync() override {
     if (::fdatasync(fd_.get()) != 0) return os_error(errno, path_);
     return Ok{};

@@ -42,6 +42,7 @@ class UnsyncedFilesDisk : public WrappedDisk {
    public:
     explicit Unsynced(std::unique_ptr<world::WritableFile> inner) : inner_(std::move(inner)) {}
     Status append(BytesView bytes) override { return inner_->append(bytes); }
+    Status write_at(std::uint64_t offset, BytesView bytes) override { return inner_->write_at(offset, bytes); }
     Status sync() override { return Ok{}; }
 
    private:
@@ -86,6 +87,7 @@ class EarlyManifestDisk : public WrappedDisk {
     Postponed(EarlyManifestDisk& disk, std::unique_ptr<world::WritableFile> inner)
         : disk_(disk), inner_(std::move(inner)) {}
     Status append(BytesView bytes) override { return inner_->append(bytes); }
+    Status write_at(std::uint64_t offset, BytesView bytes) override { return inner_->write_at(offset, bytes); }
     Status sync() override {
       disk_.owed_.push_back(inner_);
       return Ok{};
