@@ -56,8 +56,7 @@ void Committer::on_shard(Rank rank, const ShardDone& shard) {
     if (pending.failed.empty()) events_.on_failed(shard.step, rank, shard.error);
     pending.failed.insert(rank);
   } else {
-    pending.shards[rank] = {
-        .file = shard.file, .bytes = shard.bytes, .chunk_bytes = store::kChunkBytes, .chunk_crcs = shard.chunk_crc32c};
+    pending.shards[rank] = {.file = shard.file, .bytes = shard.bytes, .header_crc = shard.header_crc32c};
     if (!shard.structure.empty()) pending.structure = shard.structure;
   }
   // Until all have answered, somebody may still be writing there.

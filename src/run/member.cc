@@ -342,7 +342,7 @@ void Member::write(const std::shared_ptr<Staged>& staged) {
   }
   done.file = record->file;
   done.bytes = record->bytes;
-  done.chunk_crc32c = record->chunk_crcs;
+  done.header_crc32c = record->header_crc;
   if (assign_->rank == 0) done.structure = staged->structure;
 }
 

@@ -71,10 +71,10 @@ struct ShardDone {
   Step step = 0;
   std::string file;
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> chunk_crc32c;
+  std::uint32_t header_crc32c = 0;
   std::string structure;  ///< from rank 0 alone: how the tensors make up the state, as JSON
   std::string error;
-  auto fields() { return std::tie(epoch, step, file, bytes, chunk_crc32c, structure, error); }
+  auto fields() { return std::tie(epoch, step, file, bytes, header_crc32c, structure, error); }
 };
 /// The interpreter answered: collectives begun in the default group, and where the main thread is.
 struct ProbeReply {

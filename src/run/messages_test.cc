@@ -32,8 +32,7 @@ TEST(Messages, AllFieldsSurviveTheTrip) {
 }
 
 TEST(Messages, CutShortAnywhereIsRefused) {
-  ShardDone full{
-      .epoch = 1, .step = 2, .file = "f", .bytes = 3, .chunk_crc32c = {1, 2}, .structure = "{}", .error = ""};
+  ShardDone full{.epoch = 1, .step = 2, .file = "f", .bytes = 3, .header_crc32c = 4, .structure = "{}", .error = ""};
   const Bytes whole = encode(full);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(decode(BytesView(whole).first(size))) << size;

@@ -29,13 +29,13 @@ Result<Manifest> verify_checkpoint(world::Disk& disk, const std::string& dir) {
 Result<LoadedCheckpoint> load_checkpoint(world::Disk& disk, const std::string& dir) {
   const std::string doing = "load " + dir;
   Manifest manifest = TRY(read_manifest(disk, dir), doing);
-  std::vector<LoadedShard> shards;
+  std::vector<LoadedTensors> shards;
   std::vector<LoadedTensor> tensors;
   std::unordered_set<std::string> names;
   for (const ShardRecord& record : manifest.shards) {
     shards.push_back(TRY(load_shard(disk, dir, record), doing));
-    const LoadedShard& shard = shards.back();
-    for (const TensorInfo& info : shard.header().tensors) {
+    const LoadedTensors& shard = shards.back();
+    for (const TensorInfo& info : shard.tensors) {
       if (!names.insert(info.name).second) {
         return Error(Code::BadInput, doing + ": tensor " + info.name + " is in two shards, the second " + record.file);
       }

@@ -29,7 +29,7 @@ struct LoadedTensor {
 
 class LoadedCheckpoint {
  public:
-  LoadedCheckpoint(Manifest manifest, std::vector<LoadedShard> shards, std::vector<LoadedTensor> tensors)
+  LoadedCheckpoint(Manifest manifest, std::vector<LoadedTensors> shards, std::vector<LoadedTensor> tensors)
       : manifest_(std::move(manifest)), shards_(std::move(shards)), tensors_(std::move(tensors)) {}
   const Manifest& manifest() const { return manifest_; }
   const std::string& structure() const { return manifest_.structure; }
@@ -38,7 +38,7 @@ class LoadedCheckpoint {
 
  private:
   Manifest manifest_;
-  std::vector<LoadedShard> shards_;
+  std::vector<LoadedTensors> shards_;
   std::vector<LoadedTensor> tensors_;
 };
 

@@ -41,14 +41,6 @@ Error body_error(const std::string& where, const std::string& what) {
 Status check_shard(const ShardRecord& shard, Rank writer, std::uint32_t writers) {
   const std::string wanted = shard_file_name(writer, writers);
   if (shard.file != wanted) return body_error("shards", "expected " + wanted + " in place " + std::to_string(writer));
-  if (shard.chunk_bytes == 0 || shard.chunk_bytes > kChunkBytes) {
-    return body_error(wanted, "chunk_bytes must be 1 to " + std::to_string(kChunkBytes));
-  }
-  const std::uint64_t chunks = shard.bytes / shard.chunk_bytes + (shard.bytes % shard.chunk_bytes != 0 ? 1 : 0);
-  if (chunks != shard.chunk_crcs.size()) {
-    return body_error(wanted,
-                      std::to_string(shard.chunk_crcs.size()) + " checksums for " + std::to_string(chunks) + " chunks");
-  }
   return Ok{};
 }
 
@@ -74,16 +66,13 @@ Result<std::string> text_field(const json& object, const char* key) {
 }
 
 Result<ShardRecord> shard_from_json(const json& object) {
-  if (!object.is_object() || object.size() != 4) return body_error("shards", "each must be an object of four keys");
+  if (!object.is_object() || object.size() != 3) return body_error("shards", "each must be an object of three keys");
   ShardRecord shard;
   shard.file = TRY(text_field(object, "file"), "shards");
   shard.bytes = TRY(count_field(object, "bytes", UINT64_MAX), shard.file);
-  shard.chunk_bytes = TRY(count_field(object, "chunk_bytes", kChunkBytes), shard.file);
-  const std::string sums = TRY(text_field(object, "chunk_crc32c"), shard.file);
-  if (sums.size() % kHexDigits != 0) return body_error("chunk_crc32c", "must be 8 hex digits a chunk");
-  for (std::size_t i = 0; i < sums.size(); i += kHexDigits) {
-    shard.chunk_crcs.push_back(TRY(from_hex(std::string_view(sums).substr(i, kHexDigits)), shard.file));
-  }
+  const std::string crc = TRY(text_field(object, "header_crc32c"), shard.file);
+  if (crc.size() != kHexDigits) return body_error("header_crc32c", "must be 8 hex digits");
+  shard.header_crc = TRY(from_hex(crc), shard.file);
   return shard;
 }
 
@@ -148,13 +137,7 @@ Result<std::string> manifest_to_text(const Manifest& manifest) {
   TRY(check_manifest(manifest), "write a manifest");
   ordered_json shards = ordered_json::array();
   for (const ShardRecord& shard : manifest.shards) {
-    std::string sums;
-    sums.reserve(shard.chunk_crcs.size() * kHexDigits);
-    for (const std::uint32_t crc : shard.chunk_crcs) sums += hex(crc);
-    shards.push_back({{"file", shard.file},
-                      {"bytes", shard.bytes},
-                      {"chunk_bytes", shard.chunk_bytes},
-                      {"chunk_crc32c", std::move(sums)}});
+    shards.push_back({{"file", shard.file}, {"bytes", shard.bytes}, {"header_crc32c", hex(shard.header_crc)}});
   }
   const ordered_json body = {{"run_id", manifest.run_id},       {"step", manifest.step},
                              {"epoch", manifest.epoch},         {"world_size", manifest.world_size},

@@ -1,4 +1,4 @@
-// The manifest of a checkpoint: written last, it says which shards belong to it and what every chunk must sum to.
+// The manifest of a checkpoint: written last, it says which shards belong to it, and by their checksums which bytes.
 // A checkpoint without a manifest was never committed. Text layout: docs/format-checkpoint.md.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace holdfast::store {
 
-constexpr std::uint32_t kManifestVersion = 1;
+constexpr std::uint32_t kManifestVersion = 2;
 constexpr std::uint64_t kManifestBytesMax = std::uint64_t{256} << 20U;
 constexpr std::size_t kStructureBytesMax = std::size_t{64} << 20U;
 constexpr std::size_t kRunIdBytesMax = 256;
@@ -28,7 +28,7 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// Holds what every manifest must: bounds, a full set of shards, checksums that fit the sizes. Errors: BadInput.
+/// Holds what every manifest must: bounds, a full set of shards. Errors: BadInput.
 Status check_manifest(const Manifest& manifest);
 
 /// Errors: BadInput (as check_manifest; a text that is not UTF-8).

@@ -23,6 +23,7 @@ namespace holdfast::store {
 struct TensorFile {
   SafetensorsHeader header;            ///< metadata as in the file, but for our checksums
   std::optional<Checksums> checksums;  ///< none where another program wrote it
+  std::uint32_t header_crc = 0;        ///< CRC32C of all bytes before the data, those of the checksums among them
 };
 
 /// Reads and checks the header alone. Errors name the file: NotFound, BadInput (no safetensors), Corrupt (the header
@@ -37,6 +38,11 @@ struct LoadedTensors {
   TensorFile file;
   std::vector<TensorInfo> tensors;  ///< those that were asked for; `begin` and `end` count from the block's start
   AlignedBytes block;
+
+  /// Of one of `tensors`; valid as long as this object (also after a move of it).
+  BytesView bytes(const TensorInfo& tensor) const {
+    return block.all().subspan(tensor.begin, tensor.end - tensor.begin);
+  }
 };
 
 /// Tensors in memory, every byte checked where the file has checksums. `names`: these alone, and only the chunks that
@@ -44,11 +50,18 @@ struct LoadedTensors {
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
 
+/// Enough to know a file again, every byte of it.
+struct SavedTensorFile {
+  std::uint64_t bytes = 0;
+  std::uint32_t header_crc = 0;  ///< see TensorFile
+};
+
 /// Writes `path` whole or not at all, so that on Ok it outlives a crash: aside (`path` + `aside`), sync, rename, sync
 /// of the directory. Who has the old file open or mapped keeps it. Errors: BadInput (what the format has no room for),
 /// Unavailable (disk full); then nothing is left but the old file.
-Status save_tensor_file(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
-                        std::map<std::string, std::string> metadata, unsigned threads,
-                        const std::string& aside = ".partial");
+Result<SavedTensorFile> save_tensor_file(world::FileTarget& files, const std::string& path,
+                                         std::span<const TensorData> tensors,
+                                         std::map<std::string, std::string> metadata, unsigned threads,
+                                         const std::string& aside = ".partial");
 
 }  // namespace holdfast::store

@@ -25,6 +25,7 @@ Result<TensorFile> read_head(world::ReadableFile& file) {
   prefix.resize(TRY(mended(safetensors_prefix_bytes(prefix, file.size())), "header"));
   TRY(file.read_at(0, prefix), "read the header");
   TensorFile head;
+  head.header_crc = crc32c(prefix);
   head.header = TRY(mended(parse_safetensors_header(prefix, file.size())), "header");
   const auto text = head.header.metadata.find(kChecksumsKey);
   if (text == head.header.metadata.end()) return head;

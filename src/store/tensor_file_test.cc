@@ -52,7 +52,7 @@ class TensorFileTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(disk().make_dirs("/models")); }
   world::Disk& disk() { return world_.disk(); }
   void save(const Tensors& tensors, std::map<std::string, std::string> metadata = {}) {
-    const Status done = save_tensor_file(disk(), kFile, tensors.list(), std::move(metadata), 2);
+    const auto done = save_tensor_file(disk(), kFile, tensors.list(), std::move(metadata), 2);
     ASSERT_TRUE(done) << done.error().message();
   }
   Bytes content() { return *world::read_file(disk(), kFile, 1U << 30U); }
@@ -96,7 +96,7 @@ TEST_F(TensorFileTest, ManyThreadsReadTheSame) {
   const auto real = world::make_real_world();
   const std::string path = testing::TempDir() + "holdfast-tensor-file-" + std::to_string(::getpid());
   const Tensors tensors = large();
-  const Status saved = save_tensor_file(real->disk(), path, tensors.list(), {}, 4);
+  const auto saved = save_tensor_file(real->disk(), path, tensors.list(), {}, 4);
   ASSERT_TRUE(saved) << saved.error().message();
   const auto whole = load_tensor_file(real->disk(), path, std::nullopt, 4);
   const auto some = load_tensor_file(real->disk(), path, {{"a", "c"}}, 4);
@@ -200,7 +200,7 @@ TEST_F(TensorFileTest, RefusesWhatTheFormatHasNoRoomForAndKeepsTheOldFile) {
   Tensors wrong_size;
   wrong_size.add("w", "F32", {2}, 7);
   for (const Tensors& bad : {std::cref(twice), std::cref(wrong_size)}) {
-    const Status done = save_tensor_file(disk(), kFile, bad.list(), {}, 1);
+    const auto done = save_tensor_file(disk(), kFile, bad.list(), {}, 1);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), Code::BadInput);
   }
@@ -233,7 +233,7 @@ TEST_F(TensorFileTest, AFullDiskLosesNothing) {
   save(few());
   const Bytes before = content();
   world_.node().disk().policy.bytes_max = world_.node().disk().bytes_used() + 100;
-  const Status done = save_tensor_file(disk(), kFile, large().list(), {}, 1);
+  const auto done = save_tensor_file(disk(), kFile, large().list(), {}, 1);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Code::Unavailable);
   EXPECT_EQ(content(), before);

@@ -38,12 +38,16 @@ class PieceWriter {
     return write_first();
   }
 
+  /// Of a file that is written.
+  std::uint32_t header_crc() const { return header_crc_; }
+
  private:
   Status write_first() {
     const std::uint64_t head = header_.data_begin;
     AlignedBytes memory(pieces_.end(0));
     fill(memory.all().subspan(head), 0);
     const Bytes prefix = TRY(sealed_prefix(), "header");
+    header_crc_ = crc32c(prefix);
     std::copy(prefix.begin(), prefix.end(), memory.all().begin());
     return file_.write(0, memory.all());
   }
@@ -91,10 +95,11 @@ class PieceWriter {
   SafetensorsHeader& header_;
   const Ordered& tensors_;
   Checksums checksums_;
+  std::uint32_t header_crc_ = 0;
 };
 
-Status save(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
-            std::map<std::string, std::string> metadata, unsigned threads, const std::string& aside) {
+Result<SavedTensorFile> save(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
+                             std::map<std::string, std::string> metadata, unsigned threads, const std::string& aside) {
   // First without checksums: how many there are depends on what all tensors take.
   if (metadata.contains(kChecksumsKey)) {
     return Error(Code::BadInput, std::string("the metadata key ") + kChecksumsKey + " is taken");
@@ -107,16 +112,19 @@ Status save(world::FileTarget& files, const std::string& path, std::span<const T
   const world::Pieces pieces = {
       .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
-  TRY(PieceWriter(*file, pieces, header, ordered).write(threads), "write");
-  return file->commit();
+  PieceWriter writer(*file, pieces, header, ordered);
+  TRY(writer.write(threads), "write");
+  TRY(file->commit(), "commit");
+  return SavedTensorFile{header.file_bytes(), writer.header_crc()};
 }
 
 }  // namespace
 
-Status save_tensor_file(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
-                        std::map<std::string, std::string> metadata, unsigned threads, const std::string& aside) {
-  TRY(save(files, path, tensors, std::move(metadata), threads, aside), "save " + path);
-  return Ok{};
+Result<SavedTensorFile> save_tensor_file(world::FileTarget& files, const std::string& path,
+                                         std::span<const TensorData> tensors,
+                                         std::map<std::string, std::string> metadata, unsigned threads,
+                                         const std::string& aside) {
+  return TRY(save(files, path, tensors, std::move(metadata), threads, aside), "save " + path);
 }
 
 }  // namespace holdfast::store

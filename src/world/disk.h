@@ -40,6 +40,8 @@ class Disk : public FileSource, public FileTarget {
   /// Names in the directory, sorted, without "." and "..".
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
+  /// Calls that it does well to be given at a time.
+  virtual unsigned threads() const { return 1; }
 
   std::uint64_t piece_bytes(std::uint64_t total) const override;
   /// Written at `path` + `aside`, synced, renamed, its directory synced.

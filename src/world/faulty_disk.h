@@ -25,6 +25,7 @@ class FaultyDisk final : public Disk {
   Status sync_dir(const std::string& path) override { return disk_.sync_dir(path); }
   Result<std::vector<std::string>> list(const std::string& path) override { return disk_.list(path); }
   bool exists(const std::string& path) override { return disk_.exists(path); }
+  unsigned threads() const override { return disk_.threads(); }
 
  private:
   class File;

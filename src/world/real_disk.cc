@@ -12,6 +12,7 @@
 
 #include "world/fd.h"
 #include "world/os_error.h"
+#include "world/parallel.h"
 
 namespace holdfast::world {
 namespace {
@@ -144,6 +145,8 @@ Result<std::vector<std::string>> RealDisk::list(const std::string& path) {
   std::sort(names.begin(), names.end());
   return names;
 }
+
+unsigned RealDisk::threads() const { return usable_cpus(); }
 
 bool RealDisk::exists(const std::string& path) {
   struct stat about{};

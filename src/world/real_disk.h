@@ -15,6 +15,7 @@ class RealDisk final : public Disk {
   Status sync_dir(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& path) override;
   bool exists(const std::string& path) override;
+  unsigned threads() const override;
 };
 
 }  // namespace holdfast::world

@@ -438,7 +438,7 @@ run::ShardDone FakeRank::write_shard(Step step, Epoch epoch, const State& state)
   }
   done.file = record->file;
   done.bytes = record->bytes;
-  done.chunk_crc32c = record->chunk_crcs;
+  done.header_crc32c = record->header_crc;
   if (assign_.rank == 0) done.structure = "{}";
   return done;
 }

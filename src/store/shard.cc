@@ -1,0 +1,77 @@
+#include "store/shard.h"
+
+#include "base/check.h"
+
+namespace holdfast::store {
+namespace {
+
+Error damaged(const std::string& what) {
+  return {Code::Corrupt, what + "; restore the file from a copy or resume from an older checkpoint"};
+}
+
+/// Opens the file by `read`, once it has the size that the manifest promises.
+template <typename Read>
+auto read_as_promised(world::Disk& disk, const std::string& path, const ShardRecord& record, Read read)
+    -> decltype(read()) {
+  auto file = disk.open(path);
+  if (!file) return std::move(file).error();
+  if ((*file)->size() != record.bytes) {
+    return damaged("the file has " + std::to_string((*file)->size()) + " bytes, its manifest says " +
+                   std::to_string(record.bytes))
+        .in(path);
+  }
+  auto outcome = read();
+  // A manifest names it: what is no tensor file now was one when it was committed.
+  if (!outcome && outcome.error().code() == Code::BadInput) return damaged(outcome.error().message());
+  return outcome;
+}
+
+/// That `file` is the one the manifest means, not merely a whole one.
+Status check_record(const TensorFile& file, const ShardRecord& record) {
+  if (!file.checksums) return damaged("the file has lost its checksums");
+  if (file.header_crc != record.header_crc) return damaged("the file is not the one that its manifest names");
+  return Ok{};
+}
+
+}  // namespace
+
+std::string shard_file_name(Rank writer, std::uint32_t writers) {
+  return "shard-" + std::to_string(writer) + "-of-" + std::to_string(writers) + ".safetensors";
+}
+
+Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank writer, std::uint32_t writers,
+                                std::span<const TensorData> tensors,
+                                const std::map<std::string, std::string>& metadata) {
+  CHECK(writer < writers && writers <= kShardsMax);
+  const std::string file = shard_file_name(writer, writers);
+  TRY(disk.make_dirs(dir), "write " + file);
+  const SavedTensorFile saved =
+      TRY(save_tensor_file(disk, dir + "/" + file, tensors, metadata, disk.threads()), "checkpoint");
+  return ShardRecord{file, saved.bytes, saved.header_crc};
+}
+
+Result<TensorFile> read_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+  const std::string path = dir + "/" + record.file;
+  TensorFile file =
+      TRY(read_as_promised(disk, path, record, [&] { return read_tensor_file(disk, path); }), "read a shard");
+  TRY(check_record(file, record), path);
+  return file;
+}
+
+Status verify_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+  const std::string path = dir + "/" + record.file;
+  const auto verify = [&] { return verify_tensor_file(disk, path, disk.threads()); };
+  const TensorFile file = TRY(read_as_promised(disk, path, record, verify), "verify");
+  TRY(check_record(file, record), path);
+  return Ok{};
+}
+
+Result<LoadedTensors> load_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+  const std::string path = dir + "/" + record.file;
+  const auto load = [&] { return load_tensor_file(disk, path, std::nullopt, disk.threads()); };
+  LoadedTensors loaded = TRY(read_as_promised(disk, path, record, load), "load");
+  TRY(check_record(loaded.file, record), path);
+  return loaded;
+}
+
+}  // namespace holdfast::store
