@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,11 +46,42 @@ struct LoadedTensors {
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
 
+/// A tensor file kept open, to be read where and when its bytes are needed.
+class OpenTensorFile {
+ public:
+  /// Errors: as read_tensor_file.
+  static Result<OpenTensorFile> open(world::FileSource& files, const std::string& path);
+  const std::string& path() const { return path_; }
+  const TensorFile& about() const { return about_; }
+  /// Fills `out` with the bytes of the data buffer from `begin` on, each chunk that they lie in checked where the file
+  /// has checksums. Thread-safe. Errors name the file: Corrupt, Unavailable.
+  Status read(std::uint64_t begin, std::span<std::byte> out) const;
+  /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
+  Result<Bytes> prefix() const;
+
+ private:
+  OpenTensorFile(std::string path, std::unique_ptr<world::ReadableFile> file, TensorFile about)
+      : path_(std::move(path)), file_(std::move(file)), about_(std::move(about)) {}
+  std::string path_;
+  std::unique_ptr<world::ReadableFile> file_;
+  TensorFile about_;
+};
+
 /// Writes `path` whole or not at all, so that on Ok it outlives a crash: aside (`path` + `aside`), sync, rename, sync
 /// of the directory. Who has the old file open or mapped keeps it. Errors: BadInput (what the format has no room for),
 /// Unavailable (disk full); then nothing is left but the old file.
 Status save_tensor_file(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
                         std::map<std::string, std::string> metadata, unsigned threads,
                         const std::string& aside = ".partial");
+
+/// Fills the span with the bytes of the data buffer, as the header lays it out, from the given one on. Called once for
+/// each part of the data, on several threads.
+using DataBytes = std::function<Status(const SafetensorsHeader&, std::uint64_t, std::span<std::byte>)>;
+
+/// As save_tensor_file for tensors that are not in memory; those of `tensors` have no places yet (see lay_out_tensors).
+/// Needs a piece of the target's size for each thread. Errors: also those of `data`.
+Status write_tensor_file(world::FileTarget& files, const std::string& path, std::vector<TensorInfo> tensors,
+                         std::map<std::string, std::string> metadata, const DataBytes& data, unsigned threads,
+                         const std::string& aside = ".partial");
 
 }  // namespace holdfast::store
