@@ -46,6 +46,12 @@ struct LoadedTensors {
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
 
+/// Bytes of a data buffer, and where they are wanted.
+struct DataRange {
+  std::uint64_t begin = 0;  ///< counted from the start of the data buffer
+  std::span<std::byte> out;
+};
+
 /// A tensor file kept open, to be read where and when its bytes are needed.
 class OpenTensorFile {
  public:
@@ -53,9 +59,9 @@ class OpenTensorFile {
   static Result<OpenTensorFile> open(world::FileSource& files, const std::string& path);
   const std::string& path() const { return path_; }
   const TensorFile& about() const { return about_; }
-  /// Fills `out` with the bytes of the data buffer from `begin` on, each chunk that they lie in checked where the file
-  /// has checksums. Thread-safe. Errors name the file: Corrupt, Unavailable.
-  Status read(std::uint64_t begin, std::span<std::byte> out) const;
+  /// Fills all ranges, each chunk that they lie in read once and checked where the file has checksums. Thread-safe.
+  /// Errors name the file: Corrupt, Unavailable.
+  Status read(std::vector<DataRange> ranges) const;
   /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
   Result<Bytes> prefix() const;
 

@@ -237,8 +237,12 @@ Result<OpenTensorFile> OpenTensorFile::open(world::FileSource& files, const std:
   return OpenTensorFile(path, std::move(file), std::move(head));
 }
 
-Status OpenTensorFile::read(std::uint64_t begin, std::span<std::byte> out) const {
-  TRY(DataReader(*file_, about_).read({{begin, begin + out.size(), out.data()}}, 1), path_ + ": data");
+Status OpenTensorFile::read(std::vector<DataRange> ranges) const {
+  std::sort(ranges.begin(), ranges.end(), [](const DataRange& a, const DataRange& b) { return a.begin < b.begin; });
+  std::vector<Span> spans;
+  spans.reserve(ranges.size());
+  for (const DataRange& each : ranges) spans.push_back({each.begin, each.begin + each.out.size(), each.out.data()});
+  TRY(DataReader(*file_, about_).read(spans, 1), path_ + ": data");
   return Ok{};
 }
 

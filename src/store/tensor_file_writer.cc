@@ -14,11 +14,15 @@ namespace {
 
 using Ordered = std::vector<const TensorData*>;
 
+constexpr std::uint64_t kDataStepBytesMax = std::uint64_t{16} << 20U;  ///< asked of a DataBytes at a time
+
 /// Writes the pieces of one file. Piece 0, which holds the header, comes last: by then all checksums are known.
 class PieceWriter {
  public:
-  PieceWriter(world::NewFile& file, const world::Pieces& pieces, SafetensorsHeader& header, const DataBytes& data)
-      : file_(file), pieces_(pieces), header_(header), data_(data) {
+  /// Asks for `step` bytes of the data at a time, whole chunks.
+  PieceWriter(world::NewFile& file, const world::Pieces& pieces, SafetensorsHeader& header, const DataBytes& data,
+              std::uint64_t step)
+      : file_(file), pieces_(pieces), header_(header), data_(data), step_(step) {
     checksums_.chunks.resize(chunk_count(header.data_bytes()));
   }
 
@@ -55,12 +59,15 @@ class PieceWriter {
     return file_.write(index, memory.all());
   }
 
-  /// Bytes of the data buffer from `begin` on, which is a chunk's first; hashes each chunk while it is in cache.
+  /// Bytes of the data buffer from `begin` on, which is a chunk's first; hashes them while they are in cache.
   Status fill(std::span<std::byte> out, std::uint64_t begin) {
-    for (std::uint64_t at = 0; at < out.size(); at += kChecksumChunkBytes) {
-      const std::span<std::byte> chunk = out.subspan(at, std::min<std::uint64_t>(kChecksumChunkBytes, out.size() - at));
-      if (Status got = data_(header_, begin + at, chunk); !got) return got;
-      checksums_.chunks[(begin + at) / kChecksumChunkBytes] = crc32c(chunk);
+    for (std::uint64_t at = 0; at < out.size(); at += step_) {
+      const std::span<std::byte> part = out.subspan(at, std::min(step_, out.size() - at));
+      if (Status got = data_(header_, begin + at, part); !got) return got;
+      for (std::uint64_t chunk = 0; chunk < part.size(); chunk += kChecksumChunkBytes) {
+        const BytesView bytes = part.subspan(chunk, std::min(kChecksumChunkBytes, part.size() - chunk));
+        checksums_.chunks[(begin + at + chunk) / kChecksumChunkBytes] = crc32c(bytes);
+      }
     }
     return Ok{};
   }
@@ -78,6 +85,7 @@ class PieceWriter {
   const world::Pieces& pieces_;
   SafetensorsHeader& header_;
   const DataBytes& data_;
+  std::uint64_t step_;
   Checksums checksums_;
 };
 
@@ -106,11 +114,11 @@ Result<SafetensorsHeader> lay_out_file(std::vector<TensorInfo> tensors, std::map
 }
 
 Status write_file(world::FileTarget& files, const std::string& path, SafetensorsHeader header, const DataBytes& data,
-                  unsigned threads, const std::string& aside) {
+                  std::uint64_t step, unsigned threads, const std::string& aside) {
   const world::Pieces pieces = {
       .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
-  TRY(PieceWriter(*file, pieces, header, data).write(threads), "write");
+  TRY(PieceWriter(*file, pieces, header, data, step).write(threads), "write");
   return file->commit();
 }
 
@@ -124,7 +132,7 @@ Status save(world::FileTarget& files, const std::string& path, std::span<const T
     gather(placed, ordered, begin, out);
     return Status(Ok{});
   };
-  return write_file(files, path, header, from_memory, threads, aside);
+  return write_file(files, path, header, from_memory, kChecksumChunkBytes, threads, aside);
 }
 
 }  // namespace
@@ -140,7 +148,7 @@ Status write_tensor_file(world::FileTarget& files, const std::string& path, std:
                          const std::string& aside) {
   const std::string doing = "save " + path;
   SafetensorsHeader header = TRY(lay_out_file(std::move(tensors), std::move(metadata)), doing);
-  TRY(write_file(files, path, std::move(header), data, threads, aside), doing);
+  TRY(write_file(files, path, std::move(header), data, kDataStepBytesMax, threads, aside), doing);
   return Ok{};
 }
 
