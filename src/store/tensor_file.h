@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +52,33 @@ struct LoadedTensors {
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
 
+/// Bytes of a data buffer, and where they are wanted.
+struct DataRange {
+  std::uint64_t begin = 0;  ///< counted from the start of the data buffer
+  std::span<std::byte> out;
+};
+
+/// A tensor file kept open, to be read where and when its bytes are needed.
+class OpenTensorFile {
+ public:
+  /// Errors: as read_tensor_file.
+  static Result<OpenTensorFile> open(world::FileSource& files, const std::string& path);
+  const std::string& path() const { return path_; }
+  const TensorFile& about() const { return about_; }
+  /// Fills all ranges, each chunk that they lie in read once and checked where the file has checksums. Thread-safe.
+  /// Errors name the file: Corrupt, Unavailable.
+  Status read(std::vector<DataRange> ranges) const;
+  /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
+  Result<Bytes> prefix() const;
+
+ private:
+  OpenTensorFile(std::string path, std::unique_ptr<world::ReadableFile> file, TensorFile about)
+      : path_(std::move(path)), file_(std::move(file)), about_(std::move(about)) {}
+  std::string path_;
+  std::unique_ptr<world::ReadableFile> file_;
+  TensorFile about_;
+};
+
 /// Enough to know a file again, every byte of it.
 struct SavedTensorFile {
   std::uint64_t bytes = 0;
@@ -63,5 +92,15 @@ Result<SavedTensorFile> save_tensor_file(world::FileTarget& files, const std::st
                                          std::span<const TensorData> tensors,
                                          std::map<std::string, std::string> metadata, unsigned threads,
                                          const std::string& aside = ".partial");
+
+/// Fills the span with the bytes of the data buffer, as the header lays it out, from the given one on. Called once for
+/// each part of the data, on several threads.
+using DataBytes = std::function<Status(const SafetensorsHeader&, std::uint64_t, std::span<std::byte>)>;
+
+/// As save_tensor_file for tensors that are not in memory; those of `tensors` have no places yet (see lay_out_tensors).
+/// Needs a piece of the target's size for each thread. Errors: also those of `data`.
+Status write_tensor_file(world::FileTarget& files, const std::string& path, std::vector<TensorInfo> tensors,
+                         std::map<std::string, std::string> metadata, const DataBytes& data, unsigned threads,
+                         const std::string& aside = ".partial");
 
 }  // namespace holdfast::store

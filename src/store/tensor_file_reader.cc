@@ -19,14 +19,18 @@ Result<T> mended(Result<T> parsed) {
   return Error(parsed.error().code(), parsed.error().message() + "; fetch or write the file again");
 }
 
-Result<TensorFile> read_head(world::ReadableFile& file) {
+Result<Bytes> read_prefix(world::ReadableFile& file) {
   Bytes prefix(std::min<std::uint64_t>(file.size(), sizeof(std::uint64_t)));
   TRY(file.read_at(0, prefix), "read the header's length");
   prefix.resize(TRY(mended(safetensors_prefix_bytes(prefix, file.size())), "header"));
   TRY(file.read_at(0, prefix), "read the header");
+  return prefix;
+}
+
+Result<TensorFile> parse_head(BytesView prefix, std::uint64_t file_size) {
   TensorFile head;
   head.header_crc = crc32c(prefix);
-  head.header = TRY(mended(parse_safetensors_header(prefix, file.size())), "header");
+  head.header = TRY(mended(parse_safetensors_header(prefix, file_size)), "header");
   const auto text = head.header.metadata.find(kChecksumsKey);
   if (text == head.header.metadata.end()) return head;
   const std::string doing = std::string("metadata ") + kChecksumsKey;
@@ -37,6 +41,12 @@ Result<TensorFile> read_head(world::ReadableFile& file) {
   head.header.metadata.erase(text);
   head.checksums = std::move(checksums);
   return head;
+}
+
+Result<TensorFile> read_head(world::ReadableFile& file) {
+  const Result<Bytes> prefix = read_prefix(file);
+  if (!prefix) return prefix.error();
+  return parse_head(*prefix, file.size());
 }
 
 /// Bytes of the data buffer, from `begin` up to `end`, that belong at `out`.
@@ -220,6 +230,30 @@ Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::stri
   TensorFile head = TRY(read_head(*file), path);
   if (names) return TRY(load_some(*file, std::move(head), *names, threads), path);
   return TRY(load_all(*file, std::move(head), threads), path);
+}
+
+Result<OpenTensorFile> OpenTensorFile::open(world::FileSource& files, const std::string& path) {
+  std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
+  TensorFile head = TRY(read_head(*file), path);
+  return OpenTensorFile(path, std::move(file), std::move(head));
+}
+
+Status OpenTensorFile::read(std::vector<DataRange> ranges) const {
+  std::sort(ranges.begin(), ranges.end(), [](const DataRange& a, const DataRange& b) { return a.begin < b.begin; });
+  std::vector<Span> spans;
+  spans.reserve(ranges.size());
+  for (const DataRange& each : ranges) spans.push_back({each.begin, each.begin + each.out.size(), each.out.data()});
+  TRY(DataReader(*file_, about_).read(spans, 1), path_ + ": data");
+  return Ok{};
+}
+
+Result<Bytes> OpenTensorFile::prefix() const {
+  Bytes prefix = TRY(read_prefix(*file_), path_);
+  const TensorFile now = TRY(parse_head(prefix, file_->size()), path_);
+  if (now.header != about_.header || now.checksums != about_.checksums) {
+    return Error(Code::Corrupt, path_ + ": its header changed while it was read; try again when nobody writes to it");
+  }
+  return prefix;
 }
 
 }  // namespace holdfast::store
