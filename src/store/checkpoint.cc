@@ -3,8 +3,6 @@
 #include <unordered_set>
 
 namespace holdfast::store {
-namespace {
-
 Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir) {
   const std::string path = dir + "/" + kManifestFile;
   const Bytes text = TRY(world::read_file(disk, path, kManifestBytesMax), "read the manifest");
@@ -17,8 +15,6 @@ Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir) {
   }
   return manifest;
 }
-
-}  // namespace
 
 Result<Manifest> verify_checkpoint(world::Disk& disk, const std::string& dir) {
   Manifest manifest = TRY(read_manifest(disk, dir), "verify " + dir);

@@ -15,6 +15,9 @@ namespace holdfast::store {
 /// Name of the manifest inside a checkpoint's directory.
 inline constexpr const char* kManifestFile = "manifest.json";
 
+/// Checks the manifest alone. Errors: as verify_checkpoint.
+Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir);
+
 /// Reads and checks every byte. Errors: NotFound (no manifest: never committed), Corrupt (a damaged, missing or swapped
 /// file), BadInput (a manifest of another version), Unavailable.
 Result<Manifest> verify_checkpoint(world::Disk& disk, const std::string& dir);

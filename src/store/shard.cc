@@ -50,11 +50,11 @@ Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank 
   return ShardRecord{file, saved.bytes, saved.header_crc};
 }
 
-Result<TensorFile> read_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+Result<OpenTensorFile> open_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;
-  TensorFile file =
-      TRY(read_as_promised(disk, path, record, [&] { return read_tensor_file(disk, path); }), "read a shard");
-  TRY(check_record(file, record), path);
+  const auto open = [&] { return OpenTensorFile::open(disk, path); };
+  OpenTensorFile file = TRY(read_as_promised(disk, path, record, open), "read a shard");
+  TRY(check_record(file.about(), record), path);
   return file;
 }
 

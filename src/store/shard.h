@@ -35,7 +35,7 @@ Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank 
                                 const std::map<std::string, std::string>& metadata = {});
 
 /// Reads the header alone and checks it. Errors: NotFound, Corrupt (naming the file), Unavailable.
-Result<TensorFile> read_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record);
+Result<OpenTensorFile> open_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record);
 
 /// Reads every byte and checks it, in bounded memory. Errors: as read_shard, naming the chunk too.
 Status verify_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record);

@@ -67,7 +67,11 @@ class OpenTensorFile {
   const TensorFile& about() const { return about_; }
   /// Fills all ranges, each chunk that they lie in read once and checked where the file has checksums. Thread-safe.
   /// Errors name the file: Corrupt, Unavailable.
-  Status read(std::vector<DataRange> ranges) const;
+  Status read(std::vector<DataRange> ranges, unsigned threads = 1) const;
+  /// Fills all ranges and reads not a byte more: chunks that are wanted whole are checked, of others the bytes are
+  /// taken as they are, so the file should have been verified before. Returns the bytes that were checked. Errors: as
+  /// read.
+  Result<std::uint64_t> read_exactly(std::vector<DataRange> ranges, unsigned threads) const;
   /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
   Result<Bytes> prefix() const;
 

@@ -238,12 +238,12 @@ Result<OpenTensorFile> OpenTensorFile::open(world::FileSource& files, const std:
   return OpenTensorFile(path, std::move(file), std::move(head));
 }
 
-Status OpenTensorFile::read(std::vector<DataRange> ranges) const {
+Status OpenTensorFile::read(std::vector<DataRange> ranges, unsigned threads) const {
   std::sort(ranges.begin(), ranges.end(), [](const DataRange& a, const DataRange& b) { return a.begin < b.begin; });
   std::vector<Span> spans;
   spans.reserve(ranges.size());
   for (const DataRange& each : ranges) spans.push_back({each.begin, each.begin + each.out.size(), each.out.data()});
-  TRY(DataReader(*file_, about_).read(spans, 1), path_ + ": data");
+  TRY(DataReader(*file_, about_).read(spans, threads), path_ + ": data");
   return Ok{};
 }
 

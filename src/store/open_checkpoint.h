@@ -1,0 +1,53 @@
+// A committed checkpoint, open for reading any box of any tensor: into whatever layout the reader has.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/checkpoint.h"
+#include "store/tensor_parts.h"
+
+namespace holdfast::store {
+
+struct WantedBox {
+  std::string name;
+  Box box;
+  std::span<std::byte> out;  ///< of the box's size, row-major
+};
+
+struct ReadTally {
+  std::uint64_t bytes = 0;    ///< read of the tensors' data
+  std::uint64_t checked = 0;  ///< of them, in chunks that were read whole
+};
+
+class OpenCheckpoint {
+ public:
+  /// Reads the manifest and the headers of all shards, and checks them. `disk` outlives this object. Errors: as
+  /// verify_checkpoint, but for the tensors' own bytes.
+  static Result<OpenCheckpoint> open(world::Disk& disk, const std::string& dir);
+
+  const Manifest& manifest() const { return manifest_; }
+  const WholeTensors& tensors() const { return tensors_; }
+
+  /// Fills all boxes, reading only their bytes. Chunks that lie in them whole are checked; verify_checkpoint checks
+  /// all. Thread-safe. Errors: BadInput (no such tensor or box, a span of another size, elements that no shard holds),
+  /// Corrupt, Unavailable.
+  Result<ReadTally> read(std::span<const WantedBox> boxes, unsigned threads) const;
+
+ private:
+  OpenCheckpoint(std::string dir, Manifest manifest, std::vector<OpenTensorFile> shards, WholeTensors tensors)
+      : dir_(std::move(dir)),
+        manifest_(std::move(manifest)),
+        shards_(std::move(shards)),
+        tensors_(std::move(tensors)) {}
+
+  std::string dir_;
+  Manifest manifest_;
+  std::vector<OpenTensorFile> shards_;
+  WholeTensors tensors_;
+};
+
+}  // namespace holdfast::store
