@@ -105,7 +105,7 @@ Status save(world::FileTarget& files, const std::string& path, std::span<const T
   SafetensorsHeader header = TRY(lay_out(tensors, std::move(metadata)), "header");
   const Ordered ordered = TRY(in_order(header, tensors), "header");
   const world::Pieces pieces = {
-      .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
+      .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
   TRY(PieceWriter(*file, pieces, header, ordered).write(threads), "write");
   return file->commit();

@@ -41,7 +41,7 @@ class Disk : public FileSource, public FileTarget {
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
 
-  std::uint64_t piece_bytes(std::uint64_t total) const override;
+  std::uint64_t piece_bytes(const std::string& path, std::uint64_t total) const override;
   /// Written at `path` + `aside`, synced, renamed, its directory synced.
   Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
                                          const Pieces& pieces) override;
