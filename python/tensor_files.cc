@@ -6,49 +6,16 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "on_disk.h"
 #include "store/tensor_file.h"
 #include "tensor_list.h"
 #include "world/locations.h"
-#include "world/parallel.h"
-#include "world/real_world.h"
 
 namespace holdfast::python {
 namespace {
 
 namespace py = pybind11;
 using store::AlignedBytes;
-
-constexpr unsigned kThreadsMax = 8;
-
-[[noreturn]] void raise(const Error& error) {
-  PyObject* kind = PyExc_OSError;
-  if (error.code() == Code::BadInput || error.code() == Code::Corrupt) kind = PyExc_ValueError;
-  if (error.code() == Code::NotFound) kind = PyExc_FileNotFoundError;
-  if (error.code() == Code::Denied) kind = PyExc_PermissionError;
-  PyErr_SetString(kind, error.message().c_str());
-  throw py::error_already_set();
-}
-
-Result<world::RemoteSettings> settings() {
-  return world::remote_settings([](const char* name) { return std::getenv(name); });
-}
-
-/// Runs `call` on the real disk, and what is reached over the net, without the GIL.
-template <typename Call>
-auto on_locations(const std::string& path, Call call) {
-  auto remote = settings();  // with the GIL, since Python may change the environment
-  if (!remote) raise(remote.error());
-  auto result = [&] {
-    const py::gil_scoped_release released;
-    const auto world = world::make_real_world();
-    world::Locations locations(world->disk(), world->random(), *remote);
-    return call(locations);
-  }();
-  if (!result) raise(Error(result.error().code(), world::without_secrets(result.error().message(), path)));
-  return *std::move(result);
-}
-
-unsigned threads() { return std::min(world::usable_cpus(), kThreadsMax); }
 
 py::list listed(const std::vector<store::TensorInfo>& tensors) {
   py::list list;
