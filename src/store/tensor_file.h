@@ -68,6 +68,8 @@ class OpenTensorFile {
   /// Fills all ranges, each chunk that they lie in read once and checked where the file has checksums. Thread-safe.
   /// Errors name the file: Corrupt, Unavailable.
   Status read(std::vector<DataRange> ranges) const;
+  /// Reads every byte of the data and checks it where there are checksums. Errors: as read.
+  Status verify(unsigned threads) const;
   /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
   Result<Bytes> prefix() const;
 
