@@ -24,16 +24,24 @@ namespace holdfast::python {
   throw pybind11::error_already_set();
 }
 
-/// The value of `call`, which is given the disk.
+/// The value of `call`, run without the GIL.
 template <typename Call>
-auto on_disk(Call call) {
+auto unlocked_or_raise(Call call) {
   auto result = [&] {
     const pybind11::gil_scoped_release released;
-    const auto world = world::make_real_world();
-    return call(world->disk());
+    return call();
   }();
   if (!result) raise(result.error());
   return *std::move(result);
+}
+
+/// The value of `call`, which is given the disk.
+template <typename Call>
+auto on_disk(Call call) {
+  return unlocked_or_raise([&] {
+    const auto world = world::make_real_world();
+    return call(world->disk());
+  });
 }
 
 /// As `on_disk` for a `path` that may be a URL: `call` is given the places of files.

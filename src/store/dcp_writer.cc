@@ -80,7 +80,7 @@ Status write_data(world::FileTarget& files, const std::string& path, std::vector
     tensor.items.push_back({kDataFile, total, size, false});
     total += size;
   }
-  const world::Pieces pieces{.head = 0, .piece = files.piece_bytes(total), .total = total};
+  const world::Pieces pieces{.head = 0, .piece = files.piece_bytes(path, total), .total = total};
   const auto file = TRY(files.begin(path, aside, pieces), "create");
   PieceStream stream(*file, pieces);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -95,7 +95,7 @@ Status write_data(world::FileTarget& files, const std::string& path, std::vector
 }
 
 Status write_whole(world::FileTarget& files, const std::string& path, BytesView bytes, const std::string& aside) {
-  const world::Pieces pieces{.head = 0, .piece = files.piece_bytes(bytes.size()), .total = bytes.size()};
+  const world::Pieces pieces{.head = 0, .piece = files.piece_bytes(path, bytes.size()), .total = bytes.size()};
   const auto file = TRY(files.begin(path, aside, pieces), "create");
   PieceStream stream(*file, pieces);
   TRY(stream.append(bytes), "write " + path);

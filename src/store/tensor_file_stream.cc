@@ -52,7 +52,7 @@ Status stream_file(world::FileTarget& files, const std::string& path, std::span<
   metadata[kChecksumsKey] = format_checksums(checksums);
   SafetensorsHeader header = TRY(lay_out_tensors(infos, std::move(metadata)), "header");
   const world::Pieces pieces = {
-      .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
+      .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const auto file = TRY(files.begin(path, aside, pieces), "create");
   PieceStream stream(*file, pieces, /*first_last=*/true);
   TRY(stream.append(Bytes(header.data_begin)), "write");
