@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "archive_files.h"
+#include "checkpoint_files.h"
 #include "fork_twice.h"
 #include "gloo_waits.h"
 #include "hot_method.h"
@@ -187,6 +188,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The core of Holdfast. See _core.pyi.";
   module.attr("version") = run::kVersion;
   python::bind_step_hooks(module);
+  python::bind_checkpoint_files(module);
   python::bind_tensor_files(module);
   python::bind_archive_files(module);
   module.def("load_checkpoint", &python::load_checkpoint);

@@ -130,10 +130,12 @@ class ModelSave {
 }  // namespace
 
 void bind_tensor_files(py::module_& module) {
-  py::class_<AlignedBytes>(module, "Block", py::buffer_protocol()).def_buffer([](AlignedBytes& block) {
-    const std::span<std::byte> bytes = block.all();
-    return py::buffer_info(reinterpret_cast<std::uint8_t*>(bytes.data()), static_cast<py::ssize_t>(bytes.size()));
-  });
+  py::class_<AlignedBytes>(module, "Block", py::buffer_protocol())
+      .def(py::init<std::size_t>())
+      .def_buffer([](AlignedBytes& block) {
+        const std::span<std::byte> bytes = block.all();
+        return py::buffer_info(reinterpret_cast<std::uint8_t*>(bytes.data()), static_cast<py::ssize_t>(bytes.size()));
+      });
   module.def("load_tensors", &load_tensors);
   module.def("tensor_header", &tensor_header);
   module.def("verify_tensors", &verify_tensors);

@@ -14,18 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.joining import attach
-    from holdfast.errors import Stopped
+    from holdfast.checkpointer import Checkpointer
+    from holdfast.errors import CheckpointError, Stopped
     from holdfast.run import Run
     from holdfast.sharded import weights
     from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify", "weights"]
+__all__ = [
+    "CheckpointError",
+    "Checkpointer",
+    "Run",
+    "Stopped",
+    "__version__",
+    "attach",
+    "load",
+    "save",
+    "verify",
+    "weights",
+]
 
 _HOMES = {
     "attach": "joining",
     "Run": "run",
     "Stopped": "errors",
+    "CheckpointError": "errors",
+    "Checkpointer": "checkpointer",
     "load": "tensors",
     "save": "tensors",
     "verify": "tensors",

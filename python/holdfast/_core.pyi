@@ -43,6 +43,7 @@ def load_checkpoint(directory: str) -> tuple[str, dict[str, tuple[str, list[int]
 class Block:
     """Memory that tensors were loaded into; it has the buffer protocol and lives as long as a view of it."""
 
+    def __init__(self, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def load_tensors(path: str, names: list[str] | None) -> tuple[dict[str, str], list[TensorPlace], Block]:
@@ -96,6 +97,44 @@ class ModelSave:
     def commit(self) -> None: ...
     def close(self) -> None:
         """What was written and not committed is removed."""
+
+def write_shard(
+    directory: str, writer: int, writers: int, tensors: list[SavedTensor], metadata: dict[str, str]
+) -> tuple[str, int, int]:
+    """Name, size and CRC32C of the header of the file it wrote."""
+
+class CheckpointFolder:
+    """Checkpoints of a run, below `path`, of which `keep` stay (docs/format-checkpoint.md)."""
+
+    def __init__(self, path: str, keep: int) -> None: ...
+    def open_epoch(self) -> int:
+        """Commits of older epochs are refused from now on."""
+
+    def path_of(self, step: int, epoch: int) -> str: ...
+    def commit(
+        self, run_id: str, step: int, epoch: int, world_size: int, structure: str, shards: list[tuple[str, int, int]]
+    ) -> None: ...
+    def discard(self, step: int, epoch: int) -> None: ...
+    def newest(self) -> tuple[tuple[int, str] | None, list[tuple[str, str]]]:
+        """Step and directory of the newest whose every byte verifies; those passed over, and why."""
+
+class OpenCheckpoint:
+    """ValueError for one that is damaged, FileNotFoundError."""
+
+    def __init__(self, directory: str) -> None: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def structure(self) -> str: ...
+    def tensors(self) -> dict[str, tuple[str, list[int]]]:
+        """Dtype and shape of each whole tensor."""
+
+    def read(self, boxes: list[tuple[str, list[int], list[int], Any]]) -> tuple[int, int]:
+        """Fills memory with boxes of tensors: name, first element, shape, memory. Bytes read, and those of them whose
+        checksums were checked."""
+
+def write_manifest(directory: str, world_size: int, structure: str, shards: list[tuple[str, int, int]]) -> None:
+    """Commits the shards in a directory that is one checkpoint by itself. ValueError where it holds one already."""
 
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""

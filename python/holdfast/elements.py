@@ -44,6 +44,19 @@ def dtype_name(dtype: torch.dtype) -> str:
     return _NAME_OF[dtype]
 
 
+def dtype_of(name: str) -> torch.dtype:
+    """Errors: ValueError for elements that torch has no type for."""
+    found = _DTYPE_OF.get(name) or _READ_ONLY.get(name)
+    if found is None:
+        raise ValueError(f"torch has no type for elements of {name}")
+    return found
+
+
+def torch_shape(dtype: str, shape: list[int]) -> list[int]:
+    """A stored shape as torch counts it."""
+    return [*shape[:-1], shape[-1] // 2] if dtype == _PACKED else shape
+
+
 def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
     """Equal for two tensors that show the same elements of the same memory: tied weights."""
     where = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
@@ -72,8 +85,4 @@ def tensor_bytes(tensor: torch.Tensor) -> torch.Tensor:
 def tensor_of(data: torch.Tensor, dtype: str, shape: list[int]) -> torch.Tensor:
     """A tensor over the bytes `data`, which must be aligned for its elements. Errors: ValueError for elements that
     torch has no type for."""
-    found = _DTYPE_OF.get(dtype) or _READ_ONLY.get(dtype)
-    if found is None:
-        raise ValueError(f"torch has no type for elements of {dtype}")
-    counted = [*shape[:-1], shape[-1] // 2] if dtype == _PACKED else shape
-    return data.view(found).reshape(counted)
+    return data.view(dtype_of(dtype)).reshape(torch_shape(dtype, shape))

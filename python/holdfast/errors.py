@@ -1,4 +1,4 @@
-"""Which errors mean a broken group, the file that tells the launcher of a script's error, and how a run is stopped."""
+"""Errors of ours, which errors mean a broken group, and the file that tells the launcher of a script's error."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ class Stopped(SystemExit):
     def __init__(self, step: int) -> None:
         super().__init__(0)
         self.step = step
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that was written in the background was not committed; the ones before it still load."""
 
 
 class GroupBroken(RuntimeError):

@@ -15,12 +15,23 @@ from holdfast.elements import identity, storable
 _TAG = "$"  # a JSON object with this key is not a dict but something that JSON can't say
 
 
+@dataclass(frozen=True)
+class Slice:
+    """Where a part lies in the whole tensor."""
+
+    shape: tuple[int, ...]  # of the whole
+    begin: tuple[int, ...]  # of the part's first element
+    replica: bool  # another rank, of a lower number, holds the same part
+
+
 @dataclass
 class Flat:
     """A state taken apart. The tensors are the live ones, not copies."""
 
     structure: str
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    slices: dict[str, Slice] = field(default_factory=dict)
+    """Of those tensors that are this rank's part of a sharded one (a DTensor)."""
 
     def clone(self) -> Flat:
         return Flat(self.structure, {name: tensor.clone() for name, tensor in self.tensors.items()})
@@ -32,6 +43,9 @@ def flatten(value: Any, name: str = "") -> Flat:
     seen: dict[tuple[Any, ...], str] = {}
     node = _encode(value, name, flat.tensors, seen)
     flat.structure = json.dumps(node, separators=(",", ":"))
+    for name, tensor in flat.tensors.items():
+        if _is_sharded(tensor):
+            flat.tensors[name], flat.slices[name] = _local_part(tensor)
     return flat
 
 
@@ -108,15 +122,38 @@ def _keep(
     """The name under which `tensor` is kept; tied weights are kept once."""
     if tensor.layout != torch.strided or tensor.is_quantized or not storable(tensor.dtype):
         raise TypeError(f"{path or 'state'}: a tensor of {tensor.dtype}, {tensor.layout} can't be stored")
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and not _is_sharded(tensor):
         raise TypeError(f"{path or 'state'}: a {type(tensor).__name__} can't be stored")
-    key = identity(tensor)
+    key = identity(_to_local(tensor) if _is_sharded(tensor) else tensor)
     if tensor.numel() and key in seen:
         return seen[key]
     name = _unique(path, tensors)
     tensors[name] = tensor.detach()
     seen[key] = name
     return name
+
+
+def _is_sharded(tensor: torch.Tensor) -> bool:
+    return type(tensor).__name__ == "DTensor"
+
+
+def _to_local(tensor: Any) -> torch.Tensor:
+    local: torch.Tensor = tensor.to_local()
+    return local
+
+
+def _local_part(tensor: Any) -> tuple[torch.Tensor, Slice]:
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    if any(placement.is_partial() for placement in tensor.placements):
+        raise TypeError("a DTensor whose sum is still to be taken (Partial) can't be stored; redistribute it")
+    _, begin = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+    place = tensor.device_mesh.get_coordinate() or []
+    replica = any(
+        isinstance(placement, Replicate) and at != 0 for placement, at in zip(tensor.placements, place, strict=True)
+    )
+    return _to_local(tensor).detach(), Slice(tuple(tensor.shape), tuple(begin), replica)
 
 
 def _unique(path: str, tensors: dict[str, torch.Tensor]) -> str:

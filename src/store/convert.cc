@@ -1,7 +1,7 @@
 #include "store/convert.h"
 
+#include "store/aliases.h"
 #include "store/dcp_folder.h"
-#include "store/safetensors_archive.h"
 #include "store/tensor_file_stream.h"
 
 namespace holdfast::store {
@@ -55,7 +55,7 @@ Status convert(TensorArchive& archive, world::Disk& disk, const std::string& pat
   if (kind == WrittenKind::Dcp) return write_folder(disk, path, contents, fill);
   std::map<std::string, std::string> metadata = archive.metadata();
   metadata.emplace("format", "pt");  // transformers reads no file without it
-  if (!contents.tied.empty()) metadata[kAliasesKey] = format_aliases(contents.tied);
+  if (!contents.tied.empty()) metadata[kAliasesKey] = TRY(format_aliases(contents.tied), "convert");
   return stream_tensor_file(disk, path, contents.tensors, std::move(metadata), fill);
 }
 

@@ -50,7 +50,7 @@ Result<std::unique_ptr<TensorArchive>> open_archive(world::FileSource& files, co
   std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
   if (kind == kTorchKind) return open_torch_file(std::move(file), path);
   if (kind == kTensorizerKind) return open_tensorizer_file(std::move(file), path, secret);
-  return open_safetensors_archive(files, std::move(file), path);
+  return open_safetensors_archive(files, path);
 }
 
 }  // namespace holdfast::store
