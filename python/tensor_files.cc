@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "store/tensor_file.h"
 #include "tensor_list.h"
+#include "world/locations.h"
 #include "world/parallel.h"
 #include "world/real_world.h"
 
@@ -27,15 +29,22 @@ constexpr unsigned kThreadsMax = 8;
   throw py::error_already_set();
 }
 
-/// Runs `call` on the real disk without the GIL.
+Result<world::RemoteSettings> settings() {
+  return world::remote_settings([](const char* name) { return std::getenv(name); });
+}
+
+/// Runs `call` on the real disk, and what is reached over the net, without the GIL.
 template <typename Call>
-auto on_disk(Call call) {
+auto on_locations(const std::string& path, Call call) {
+  auto remote = settings();  // with the GIL, since Python may change the environment
+  if (!remote) raise(remote.error());
   auto result = [&] {
     const py::gil_scoped_release released;
     const auto world = world::make_real_world();
-    return call(world->disk());
+    world::Locations locations(world->disk(), world->random(), *remote);
+    return call(locations);
   }();
-  if (!result) raise(result.error());
+  if (!result) raise(Error(result.error().code(), world::without_secrets(result.error().message(), path)));
   return *std::move(result);
 }
 
@@ -50,19 +59,20 @@ py::list listed(const std::vector<store::TensorInfo>& tensors) {
 }
 
 py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names) {
-  auto loaded = on_disk([&](world::Disk& disk) { return store::load_tensor_file(disk, path, names, threads()); });
+  auto loaded = on_locations(
+      path, [&](world::Locations& files) { return store::load_tensor_file(files, path, names, threads()); });
   const py::list tensors = listed(loaded.tensors);
   return py::make_tuple(loaded.file.header.metadata, tensors, std::make_unique<AlignedBytes>(std::move(loaded.block)));
 }
 
 py::tuple tensor_header(const std::string& path) {
-  const auto file = on_disk([&](world::Disk& disk) { return store::read_tensor_file(disk, path); });
+  const auto file = on_locations(path, [&](world::Locations& files) { return store::read_tensor_file(files, path); });
   return py::make_tuple(file.header.metadata, listed(file.header.tensors), file.header.data_begin,
                         file.checksums.has_value());
 }
 
 bool verify_tensors(const std::string& path) {
-  return on_disk([&](world::Disk& disk) { return store::verify_tensor_file(disk, path, threads()); })
+  return on_locations(path, [&](world::Locations& files) { return store::verify_tensor_file(files, path, threads()); })
       .checksums.has_value();
 }
 
@@ -70,8 +80,8 @@ void save_tensors(const std::string& path, const py::list& tensors, std::map<std
   static std::atomic<unsigned> saves = 0;
   const std::string aside = ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
   const TensorList given(tensors);
-  on_disk([&](world::Disk& disk) {
-    return store::save_tensor_file(disk, path, given.all(), std::move(metadata), threads(), aside);
+  on_locations(path, [&](world::Locations& files) {
+    return store::save_tensor_file(files, path, given.all(), std::move(metadata), threads(), aside);
   });
 }
 
@@ -86,6 +96,8 @@ void bind_tensor_files(py::module_& module) {
   module.def("tensor_header", &tensor_header);
   module.def("verify_tensors", &verify_tensors);
   module.def("save_tensors", &save_tensors);
+  module.def("is_remote", &world::is_remote);
+  module.def("shown_location", &world::shown_location);
 }
 
 }  // namespace holdfast::python

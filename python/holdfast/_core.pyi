@@ -55,6 +55,12 @@ def verify_tensors(path: str) -> bool:
     """Reads every byte. False: the file has no checksums, its shape alone was checked."""
 
 def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
+def is_remote(path: str) -> bool:
+    """Whether it is a URL that `load_tensors` reads over the net."""
+
+def shown_location(path: str) -> str:
+    """Without the credentials that a URL may hold: for messages."""
+
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
 

@@ -3,7 +3,7 @@
     holdfast.save({"w": w}, "model.safetensors")
     tensors = holdfast.load("model.safetensors")
 
-Format: docs/format-tensors.md.
+Paths may be s3://bucket/key, and for reading http(s):// (docs/remote.md). Format: docs/format-tensors.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 
 from holdfast import buffers
-from holdfast._core import load_tensors, save_tensors, tensor_header, verify_tensors
+from holdfast._core import is_remote, load_tensors, save_tensors, shown_location, tensor_header, verify_tensors
 from holdfast.elements import TensorPlace, dtype_name, identity, storable, stored_shape, tensor_bytes, tensor_of
 
 ALIASES = "holdfast.aliases"  # metadata: a JSON object, second name of a tensor -> the name it is stored under
@@ -47,7 +47,7 @@ def save(tensors: Mapping[str, torch.Tensor], path: Path, metadata: Mapping[str,
     about.setdefault("format", "pt")  # transformers reads no file without it
     if aliases:
         about[ALIASES] = json.dumps(aliases, separators=(",", ":"))
-    save_tensors(os.path.abspath(path), stored, about)
+    save_tensors(_location(path), stored, about)
 
 
 def load(
@@ -62,17 +62,24 @@ def load(
     if mode not in ("copy", "map"):
         raise ValueError(f'mode is "copy" or "map", not {mode!r}')
     wanted = None if names is None else list(names)
-    whole = os.path.abspath(path)
+    whole = _location(path)
+    shown = shown_location(whole)
+    if mode == "map" and is_remote(whole):
+        raise ValueError(f'{shown}: only a file on a disk can be mapped; load it with mode="copy"')
     try:
         return _copied(whole, wanted) if mode == "copy" else _mapped(whole, wanted)
     except ValueError as error:
-        raise error if whole in str(error) else ValueError(f"{whole}: {error}") from None
+        raise error if shown in str(error) else ValueError(f"{shown}: {error}") from None
 
 
 def verify(path: Path) -> bool:
     """Reads every byte and checks it. False: the file has no checksums, and only its shape was checked. Errors: as
     `load`."""
-    return verify_tensors(os.path.abspath(path))
+    return verify_tensors(_location(path))
+
+
+def _location(path: Path) -> str:
+    return path if isinstance(path, str) and is_remote(path) else os.path.abspath(path)
 
 
 def _check(name: str, tensor: Any) -> None:
@@ -127,7 +134,7 @@ def _aliases(path: str, metadata: Mapping[str, str]) -> dict[str, str]:
     except (ValueError, RecursionError):
         aliases = None
     if not isinstance(aliases, dict) or not all(isinstance(name, str) for name in aliases.values()):
-        raise ValueError(f"{path}: metadata {ALIASES} is no table of names")
+        raise ValueError(f"{shown_location(path)}: metadata {ALIASES} is no table of names")
     return aliases
 
 

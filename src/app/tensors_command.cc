@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "run/coordinator.h"
 #include "store/dtype.h"
 #include "store/tensor_file.h"
+#include "world/locations.h"
 #include "world/parallel.h"
 #include "world/real_world.h"
 
@@ -25,7 +27,9 @@ struct Wanted {
   bool as_json = false;
 };
 
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
+std::string absolute(const std::string& path) {
+  return world::is_remote(path) ? path : std::filesystem::absolute(path).string();
+}
 
 std::string size_text(std::uint64_t bytes) {
   constexpr std::array units = {"B", "kB", "MB", "GB", "TB"};
@@ -79,21 +83,29 @@ void print_table(const std::string& path, const TensorFile& file) {
 }
 
 /// Each file in turn; the exit code of the worst.
-int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world::Disk&, const std::string&)>& read,
+int for_each(const Wanted& wanted,
+             const std::function<Result<TensorFile>(world::FileSource&, const std::string&)>& read,
              const std::function<void(const std::string&, const TensorFile&)>& print) {
+  const auto settings = world::remote_settings([](const char* name) { return std::getenv(name); });
+  if (!settings) {
+    log_error(settings.error().message());
+    return run::kExitUsage;
+  }
   const auto world = world::make_real_world();
+  world::Locations locations(world->disk(), world->random(), *settings);
   int exit_code = run::kExitDone;
   json all = json::array();
   for (const std::string& path : wanted.files) {
-    const Result<TensorFile> file = read(world->disk(), absolute(path));
+    const Result<TensorFile> file = read(locations, absolute(path));
     if (!file) {
-      log_error(file.error().message());
-      all.push_back({{"file", path}, {"error", file.error().message()}});
+      const std::string why = world::without_secrets(file.error().message(), path);
+      log_error(why);
+      all.push_back({{"file", path}, {"error", why}});
       exit_code = run::kExitUsage;
     } else if (wanted.as_json) {
       all.push_back(file_json(path, *file));
     } else {
-      print(path, *file);
+      print(world::shown_location(path), *file);
     }
   }
   if (wanted.as_json) std::printf("%s\n", all.dump(2).c_str());
@@ -102,13 +114,13 @@ int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world:
 
 int list(const Wanted& wanted) {
   return for_each(
-      wanted, [](world::Disk& disk, const std::string& path) { return store::read_tensor_file(disk, path); },
+      wanted, [](world::FileSource& files, const std::string& path) { return store::read_tensor_file(files, path); },
       print_table);
 }
 
 int verify(const Wanted& wanted) {
-  const auto read = [](world::Disk& disk, const std::string& path) {
-    return store::verify_tensor_file(disk, path, world::usable_cpus());
+  const auto read = [](world::FileSource& files, const std::string& path) {
+    return store::verify_tensor_file(files, path, world::usable_cpus());
   };
   return for_each(wanted, read, [](const std::string& path, const TensorFile& file) {
     std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
@@ -121,7 +133,9 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
          int& exit_code) {
   CLI::App* command = tensors.add_subcommand(name, what);
   const auto wanted = std::make_shared<Wanted>();
-  command->add_option("files", wanted->files, "safetensors files")->required()->type_name("FILE");
+  command->add_option("files", wanted->files, "safetensors files; also http(s):// and s3://bucket/key")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");
   command->footer(std::string("Example:\n  ") + example + "\n");
   command->callback([wanted, act, &exit_code] { exit_code = act(*wanted); });

@@ -122,7 +122,7 @@ Result<SavedTensorFile> write_file(world::FileTarget& files, const std::string& 
                                    const DataBytes& data, std::uint64_t step, unsigned threads,
                                    const std::string& aside) {
   const world::Pieces pieces = {
-      .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
+      .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
   PieceWriter writer(*file, pieces, header, data, step);
   TRY(writer.write(threads), "write");

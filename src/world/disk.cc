@@ -42,7 +42,7 @@ class RenamedFile final : public NewFile {
 
 }  // namespace
 
-std::uint64_t Disk::piece_bytes(std::uint64_t /*total*/) const { return kPieceBytes; }
+std::uint64_t Disk::piece_bytes(const std::string& /*path*/, std::uint64_t /*total*/) const { return kPieceBytes; }
 
 Result<std::unique_ptr<NewFile>> Disk::begin(const std::string& path, const std::string& aside, const Pieces& pieces) {
   auto file = create(path + aside);

@@ -43,7 +43,7 @@ class Disk : public FileSource, public FileTarget {
   /// Calls that it does well to be given at a time.
   virtual unsigned threads() const { return 1; }
 
-  std::uint64_t piece_bytes(std::uint64_t total) const override;
+  std::uint64_t piece_bytes(const std::string& path, std::uint64_t total) const override;
   /// Written at `path` + `aside`, synced, renamed, its directory synced.
   Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
                                          const Pieces& pieces) override;

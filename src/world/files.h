@@ -64,8 +64,8 @@ class NewFile {
 class FileTarget {
  public:
   virtual ~FileTarget() = default;
-  /// The size of piece that suits a file of `total` bytes: a multiple of 1 MiB.
-  virtual std::uint64_t piece_bytes(std::uint64_t total) const = 0;
+  /// The size of piece that suits a file of `total` bytes there: a multiple of 1 MiB.
+  virtual std::uint64_t piece_bytes(const std::string& name, std::uint64_t total) const = 0;
   /// `aside`: what tells this writer's unfinished file from those of others, where the place shows such.
   virtual Result<std::unique_ptr<NewFile>> begin(const std::string& name, const std::string& aside,
                                                  const Pieces& pieces) = 0;
