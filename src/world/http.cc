@@ -87,6 +87,8 @@ class Slot {
   bool under_way() const { return under_way_; }
   bool is(const CURL* easy) const { return easy_ == easy; }
   SteadyTime due() const { return due_; }
+  /// libcurl's own limit goes by the mean of several seconds.
+  bool stalled(SteadyTime now) const { return under_way_ && now - moved_at_ > policy_.stall; }
 
   void take(HttpExchange& exchange) {
     exchange_ = &exchange;
@@ -101,6 +103,8 @@ class Slot {
     request_ = exchange_->request();
     curl_easy_reset(easy_);
     set_up();
+    moved_ = 0;
+    moved_at_ = std::chrono::steady_clock::now();
     under_way_ = curl_multi_add_handle(multi, easy_) == CURLM_OK;
     CHECK(under_way_);
   }
@@ -147,8 +151,9 @@ class Slot {
     set(easy_, CURLOPT_TCP_KEEPALIVE, 1L);
     set(easy_, CURLOPT_BUFFERSIZE, policy_.receive_buffer_bytes);
     set(easy_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(policy_.connect.count()));
-    set(easy_, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(easy_, CURLOPT_LOW_SPEED_TIME, static_cast<long>(policy_.stall.count()));
+    set(easy_, CURLOPT_NOPROGRESS, 0L);
+    set(easy_, CURLOPT_XFERINFOFUNCTION, &Slot::see_progress);
+    set(easy_, CURLOPT_XFERINFODATA, this);
     set(easy_, CURLOPT_SSL_VERIFYPEER, 1L);
     set(easy_, CURLOPT_SSL_VERIFYHOST, 2L);
     if (!policy_.certificates.empty()) set(easy_, CURLOPT_CAINFO, policy_.certificates.c_str());
@@ -221,6 +226,17 @@ class Slot {
     return size * count;
   }
 
+  static int see_progress(void* self, curl_off_t, curl_off_t down, curl_off_t, curl_off_t up) {
+    static_cast<Slot*>(self)->see_moved(down + up);
+    return 0;
+  }
+
+  void see_moved(curl_off_t bytes) {
+    if (bytes == moved_) return;
+    moved_ = bytes;
+    moved_at_ = std::chrono::steady_clock::now();
+  }
+
   static std::size_t take_body(const char* data, std::size_t size, std::size_t count, void* self) {
     return static_cast<Slot*>(self)->take({reinterpret_cast<const std::byte*>(data), size * count}) ? size * count : 0;
   }
@@ -259,6 +275,8 @@ class Slot {
   unsigned failures_ = 0;
   unsigned unlikely_ = 0;
   SteadyTime due_;
+  curl_off_t moved_ = 0;  ///< bytes of this try, both ways
+  SteadyTime moved_at_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };
 
@@ -332,6 +350,12 @@ class HttpClient::Lane {
       CHECK(slot != slots_.end());
       any = true;
       if (Status ended = (*slot)->end(multi_, code, random); !ended) return ended;
+    }
+    const SteadyTime now = std::chrono::steady_clock::now();
+    for (const auto& slot : slots_) {
+      if (!slot->stalled(now)) continue;
+      any = true;
+      if (Status ended = slot->end(multi_, CURLE_OPERATION_TIMEDOUT, random); !ended) return ended;
     }
     return Ok{};
   }

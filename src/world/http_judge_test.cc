@@ -25,15 +25,15 @@ TEST(JudgeTry, TellsWhatPassesFromWhatStays) {
 }
 
 TEST(JudgeTry, GivesEachRefusalItsKind) {
-  const std::pair<int, Code> kinds[] = {{401, Code::Denied},   {403, Code::Denied},   {404, Code::NotFound},
-                                        {410, Code::NotFound}, {412, Code::Conflict}, {400, Code::Internal},
+  const std::pair<int, Code> kinds[] = {{401, Code::Denied},      {403, Code::Denied},     {404, Code::NotFound},
+                                        {410, Code::NotFound},    {412, Code::Conflict},   {400, Code::Internal},
                                         {429, Code::Unavailable}, {503, Code::Unavailable}};
   for (const auto& [status, code] : kinds) EXPECT_EQ(judge_try(answered(status), "f").why->code(), code) << status;
 }
 
 TEST(JudgeTry, NamesPlaceStatusAndTheCodeOfS3) {
-  const auto verdict =
-      judge_try(answered(403, "<Error><Code>SignatureDoesNotMatch</Code><Message>No\nway</Message></Error>"), "s3://b/k");
+  const auto verdict = judge_try(
+      answered(403, "<Error><Code>SignatureDoesNotMatch</Code><Message>No\nway</Message></Error>"), "s3://b/k");
   EXPECT_EQ(verdict.why->message(), "s3://b/k: access denied (HTTP 403, SignatureDoesNotMatch: No way)");
 }
 

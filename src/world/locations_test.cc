@@ -62,12 +62,12 @@ TEST(S3Request, GoesToTheEndpointByPathAndToAmazonByHost) {
   const auto sent = [](S3Settings settings, const std::string& bucket) {
     return s3_request(settings, "GET", bucket, "a b", "x=1")->url.sent;
   };
-  EXPECT_EQ(sent({.endpoint = "http://h:1"}, "buck"), "http://h:1/buck/a%20b?x=1");
-  EXPECT_EQ(sent({.endpoint = "http://h:1/"}, "buck"), "http://h:1/buck/a%20b?x=1");
-  EXPECT_EQ(sent({.region = "eu-north-1"}, "buck"), "https://buck.s3.eu-north-1.amazonaws.com/a%20b?x=1");
+  EXPECT_EQ(sent({"http://h:1", {}, ""}, "buck"), "http://h:1/buck/a%20b?x=1");
+  EXPECT_EQ(sent({"http://h:1/", {}, ""}, "buck"), "http://h:1/buck/a%20b?x=1");
+  EXPECT_EQ(sent({"", {}, "eu-north-1"}, "buck"), "https://buck.s3.eu-north-1.amazonaws.com/a%20b?x=1");
   EXPECT_EQ(sent({}, "bu.ck"), "https://s3.us-east-1.amazonaws.com/bu.ck/a%20b?x=1");
-  EXPECT_FALSE(s3_request({.endpoint = "ftp://h"}, "GET", "b", "k", ""));
-  EXPECT_FALSE(s3_request({.endpoint = "http://h?q=1"}, "GET", "b", "k", ""));
+  EXPECT_FALSE(s3_request({"ftp://h", {}, ""}, "GET", "b", "k", ""));
+  EXPECT_FALSE(s3_request({"http://h?q=1", {}, ""}, "GET", "b", "k", ""));
 }
 
 TEST(Locations, SendAllOtherNamesToTheDisk) {

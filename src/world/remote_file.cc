@@ -34,6 +34,12 @@ Status check_encoding(const HttpHead& head, const std::string& name) {
                name + ": the server sends it encoded (" + printable(encoding) + "); have it served as it is");
 }
 
+/// Whether an answer holds the range that it says.
+bool holds(const HttpHead& head, const ContentRange& range) {
+  const auto length = parse_count(head.header("content-length"));
+  return !length || *length == range.end - range.begin;
+}
+
 /// The first request: the file's start and its Pin.
 class Opening final : public HttpExchange {
  public:
@@ -56,7 +62,7 @@ class Opening final : public HttpExchange {
     size_ = parse_count(head.header("content-length"));
     if (!pin_.by_ranges) return Ok{};
     const auto range = parse_content_range(head.header("content-range"));
-    if (!range || range->begin != 0 || range->end != std::min(range->size, bytes_max_)) {
+    if (!range || range->begin != 0 || range->end != std::min(range->size, bytes_max_) || !holds(head, *range)) {
       return Error(Code::Unavailable,
                    name_ + ": asked for its start, got \"" + printable(head.header("content-range")) + "\"");
     }
@@ -143,12 +149,12 @@ class RangeRead final : public HttpExchange {
       return Ok{};
     }
     const auto range = parse_content_range(head.header("content-range"));
-    if (range && range->size != pin.size) return changed(reading_.name);
-    if (!range || range->begin != reached_ || range->end > range_.end) {
+    if (!range || range->begin != reached_ || range->end > range_.end || !holds(head, *range)) {
       return Error(Code::Unavailable, reading_.name + ": asked for bytes " + std::to_string(reached_) + "-" +
                                           std::to_string(range_.end - 1) + ", got \"" +
                                           printable(head.header("content-range")) + "\"");
     }
+    if (range->size != pin.size) return changed(reading_.name);
     answer_end_ = range->end;
     return Ok{};
   }
