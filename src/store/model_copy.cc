@@ -116,7 +116,7 @@ Status copy_tensor_file(const OpenTensorFile& from, world::FileTarget& files, co
                         const std::string& aside) {
   const SafetensorsHeader& header = from.about().header;
   const world::Pieces pieces = {
-      .head = header.data_begin, .piece = files.piece_bytes(header.file_bytes()), .total = header.file_bytes()};
+      .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const auto file = TRY(files.begin(path, aside, pieces), "create");
   TRY(copy_pieces(from, *file, pieces, threads), "copy to " + path);
   return file->commit();
