@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 namespace holdfast::store {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 namespace holdfast::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 namespace holdfast::store {
 namespace {

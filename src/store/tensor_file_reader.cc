@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/tensor_file.h"
 
 namespace holdfast::store {

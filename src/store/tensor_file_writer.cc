@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/tensor_file.h"
 #include "world/parallel.h"
 

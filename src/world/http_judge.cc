@@ -46,7 +46,8 @@ Code code_of(int status) {
 
 bool passes(int status, const std::string& s3_code) {
   switch (status) {
-    case 400: return s3_code == "RequestTimeout";
+    case 400:  // the body stopped on its way, or was changed on it
+      return s3_code == "RequestTimeout" || s3_code == "BadDigest" || s3_code == "XAmzContentChecksumMismatch";
     case 408:
     case 409:  // S3: another conditional write is under way
     case 425:

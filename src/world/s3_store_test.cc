@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "world/s3_server_fixture.h"
 #include "world/s3_upload.h"
 
@@ -122,6 +124,44 @@ TEST_F(S3StoreTest, LeavesNothingOfWhatIsNotCommitted) {
   EXPECT_TRUE(keys(store().list("", 10)).empty());
   ASSERT_TRUE((*written("k", '2', {}))->commit());
   EXPECT_EQ((*store().open("k"))->size(), 8 * kMiB + 1);
+}
+
+TEST_F(S3StoreTest, FillsBlocksOnManyConnectionsAndThreads) {
+  Bytes content(3 * kMiB);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i * 7 + i / 251);
+  ASSERT_TRUE(store().put("k", content, {}));
+  RemoteFilePolicy policy;
+  policy.head_bytes = 100;
+  policy.ranges = {.connections = 6, .range_bytes = 300'000, .range_bytes_min = 1000, .gap_bytes_max = 10};
+  const auto small = make_s3_store(client_, world_->random(), server_.settings(), "models", policy);
+  const auto file = small->open("k");
+  ASSERT_TRUE(file);
+  Bytes memory(content.size());
+  std::vector<BlockRead> blocks;
+  for (std::size_t at = 0; at < content.size(); at += 70'001) {
+    const std::size_t size = std::min<std::size_t>(70'000, content.size() - at);
+    blocks.push_back({at, std::span(memory).subspan(at, size)});
+  }
+  std::vector<std::atomic<int>> seen(blocks.size());
+  const auto matches = [&](std::size_t i) {
+    ++seen[i];
+    const BlockRead& block = blocks[i];
+    const bool same = std::equal(block.into.begin(), block.into.end(), content.data() + block.offset);
+    return same ? Status(Ok{}) : Status(Error(Code::Corrupt, "block " + std::to_string(i)));
+  };
+  const Status filled = (*file)->read_blocks(blocks, 3, matches);
+  EXPECT_TRUE(filled) << filled.error().message();
+  for (const auto& each : seen) EXPECT_EQ(each, 1);
+  const Status refused = (*file)->read_blocks(
+      blocks, 3, [](std::size_t i) { return i == 20 ? Status(Error(Code::BadInput, "not this one")) : Status(Ok{}); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "not this one");
+  EXPECT_EQ((*file)->read_at(content.size() - 1, std::span(memory).first(2)).error().code(), Code::Corrupt);
+}
+
+TEST(S3Checksum, IsBigEndianBase64) {
+  EXPECT_EQ(base64_of(0xE3069283U), "4waSgw==");
+  EXPECT_EQ(base64_of(0), "AAAAAA==");
 }
 
 TEST(S3Pieces, AreNeverMoreThanS3Takes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "world/http_call.h"
 #include "world/s3_xml.h"
 
@@ -24,6 +25,9 @@ Result<HttpAnswer> call(const S3Object& object, const std::string& method, const
   request.body = body;
   return http_call(object.client, std::move(request), object.name, kAnswerBytesMax, tries);
 }
+
+/// A server that knows this header takes no other bytes; the rest pass over it.
+std::string checksum_header(const std::string& checksum) { return "x-amz-checksum-crc32c: " + checksum; }
 
 /// The ETag of the object there, if it is the one that this writer's lost answer was about; else `failure`.
 Result<std::string> ours_after_all(const S3Object& object, const std::string& mark, Error failure) {
@@ -63,12 +67,15 @@ class WholeUpload final : public NewFile {
 
 class PartsUpload final : public NewFile {
  public:
-  PartsUpload(S3Object object, std::string upload, std::uint64_t count, bool only_if_absent, std::string mark)
+  /// `checksums`: the server checks each part by its CRC32C.
+  PartsUpload(S3Object object, std::string upload, std::uint64_t count, bool only_if_absent, std::string mark,
+              bool checksums)
       : object_(std::move(object)),
         upload_(std::move(upload)),
         only_if_absent_(only_if_absent),
         mark_(std::move(mark)),
-        etags_(count) {}
+        checksums_(checksums),
+        parts_(count) {}
   ~PartsUpload() override {
     if (!committed_) (void)call(object_, "DELETE", upload_query(), {}, {});  // else its parts are kept, and paid for
   }
@@ -77,14 +84,21 @@ class PartsUpload final : public NewFile {
 
   Status write(std::uint64_t index, BytesView bytes) override {
     const std::string query = "partNumber=" + std::to_string(index + 1) + "&" + upload_query();
-    const HttpAnswer answer = TRY(call(object_, "PUT", query, bytes, {}), "write part " + std::to_string(index + 1));
-    etags_[index] = answer.head.header("etag");  // each its own: no two writers of one part
-    if (etags_[index].empty()) return Error(Code::Internal, object_.name + ": the server gave a part no ETag");
+    S3Part& part = parts_[index];  // each its own: no two writers of one part
+    std::vector<std::string> headers;
+    if (checksums_) {
+      part.crc32c = base64_of(crc32c(bytes));
+      headers.push_back(checksum_header(part.crc32c));
+    }
+    const HttpAnswer answer =
+        TRY(call(object_, "PUT", query, bytes, headers), "write part " + std::to_string(index + 1));
+    part.etag = answer.head.header("etag");
+    if (part.etag.empty()) return Error(Code::Internal, object_.name + ": the server gave a part no ETag");
     return Ok{};
   }
 
   Status commit() override {
-    const std::string list = format_parts(etags_);
+    const std::string list = format_parts(parts_);
     unsigned tries = 0;
     auto answer = call(object_, "POST", upload_query(), as_bytes(list),
                        condition_headers({.absent = only_if_absent_, .etag = ""}), &tries);
@@ -110,11 +124,20 @@ class PartsUpload final : public NewFile {
   std::string upload_;
   bool only_if_absent_;
   std::string mark_;
-  std::vector<std::string> etags_;
+  bool checksums_;
+  std::vector<S3Part> parts_;
   bool committed_ = false;
 };
 
 }  // namespace
+
+std::string base64_of(std::uint32_t checksum) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::uint64_t bits = std::uint64_t{checksum} << 4U;  // 36 bits: six letters of six, big-endian
+  std::string text(6, ' ');
+  for (auto letter = text.rbegin(); letter != text.rend(); ++letter, bits >>= 6U) *letter = letters[bits & 63U];
+  return text + "==";
+}
 
 std::uint64_t s3_piece_bytes(std::uint64_t total) {
   const std::uint64_t least = total / (kPartsMax - 1) + 1;
@@ -125,6 +148,7 @@ Result<std::string> s3_put(const S3Object& object, BytesView bytes, const PutCon
                            const std::string& mark) {
   std::vector<std::string> headers = condition_headers(condition);
   headers.push_back(std::string(kMark) + ": " + mark);
+  headers.push_back(checksum_header(base64_of(crc32c(bytes))));
   unsigned tries = 0;
   auto answer = call(object, "PUT", "", bytes, headers, &tries);
   if (answer) return std::string(answer->head.header("etag"));
@@ -140,11 +164,13 @@ Result<std::unique_ptr<NewFile>> s3_begin(S3Object object, const Pieces& pieces,
   if (pieces.count() > kPartsMax) {
     return Error(Code::BadInput, object.name + ": " + std::to_string(pieces.count()) + " parts, S3 takes 10000");
   }
-  const auto begun = TRY(call(object, "POST", "uploads=", {}, {std::string(kMark) + ": " + mark}), "begin to write");
+  const std::vector<std::string> headers = {std::string(kMark) + ": " + mark, "x-amz-checksum-algorithm: CRC32C"};
+  const auto begun = TRY(call(object, "POST", "uploads=", {}, headers), "begin to write");
+  const bool checksums = begun.head.header("x-amz-checksum-algorithm") == "CRC32C";
   std::string upload = parse_upload_id(as_text(begun.body));
   if (upload.empty()) return Error(Code::Internal, object.name + ": the server began no upload");
   return std::unique_ptr<NewFile>(std::make_unique<PartsUpload>(std::move(object), std::move(upload), pieces.count(),
-                                                                only_if_absent, std::move(mark)));
+                                                                only_if_absent, std::move(mark), checksums));
 }
 
 }  // namespace holdfast::world

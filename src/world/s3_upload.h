@@ -17,6 +17,9 @@ struct S3Object {
   std::function<Result<HttpRequest>(const std::string& method, const std::string& query)> request;
 };
 
+/// A CRC32C as S3 writes it.
+std::string base64_of(std::uint32_t checksum);
+
 /// A multiple of 1 MiB, so that `total` bytes need at most as many parts as S3 takes; at least 8 MiB.
 std::uint64_t s3_piece_bytes(std::uint64_t total);
 

@@ -52,13 +52,14 @@ std::string parse_upload_id(std::string_view xml) {
   return child(document.child("InitiateMultipartUploadResult"), "UploadId");
 }
 
-std::string format_parts(std::span<const std::string> etags) {
+std::string format_parts(std::span<const S3Part> parts) {
   pugi::xml_document document;
   pugi::xml_node list = document.append_child("CompleteMultipartUpload");
-  for (std::size_t i = 0; i < etags.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     pugi::xml_node part = list.append_child("Part");
     part.append_child("PartNumber").text().set(static_cast<unsigned long long>(i + 1));
-    part.append_child("ETag").text().set(etags[i].c_str());
+    part.append_child("ETag").text().set(parts[i].etag.c_str());
+    if (!parts[i].crc32c.empty()) part.append_child("ChecksumCRC32C").text().set(parts[i].crc32c.c_str());
   }
   struct Text final : pugi::xml_writer {
     std::string text;

@@ -29,7 +29,11 @@ std::optional<S3Page> parse_s3_page(std::string_view xml);
 /// The UploadId of InitiateMultipartUploadResult; "" where it has none.
 std::string parse_upload_id(std::string_view xml);
 
-/// The body of CompleteMultipartUpload: part i + 1 has the ETag `etags[i]`.
-std::string format_parts(std::span<const std::string> etags);
+struct S3Part {
+  std::string etag;
+  std::string crc32c;  ///< in base64; "" where it was sent without
+};
+/// The body of CompleteMultipartUpload; the first part is number 1.
+std::string format_parts(std::span<const S3Part> parts);
 
 }  // namespace holdfast::world

@@ -51,8 +51,9 @@ TEST(S3Xml, AnUploadHasAnId) {
 }
 
 TEST(S3Xml, PartsAreNumberedFromOne) {
-  EXPECT_EQ(format_parts(std::vector<std::string>{"\"a\"", "b<"}),
-            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"a\"</ETag></Part>"
+  EXPECT_EQ(format_parts(std::vector<S3Part>{{"\"a\"", "AAAAAA=="}, {"b<", ""}}),
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"a\"</ETag><ChecksumCRC32C>AAAAAA==</"
+            "ChecksumCRC32C></Part>"
             "<Part><PartNumber>2</PartNumber><ETag>b&lt;</ETag></Part></CompleteMultipartUpload>");
 }
 

@@ -40,6 +40,7 @@ class Fault:
     end: the same, but closed in good order. stall: it says nothing more. slow: a byte each 10 ms for `after` bytes.
     lost: the server did its work, and its answer is dropped. status: answered with `status`, `headers` and `body`
     instead. change: `headers` are put in place of the answer's own. whole: the server is asked without a Range.
+    garble: a byte of what the client sent arrives changed.
     """
 
     kind: str
@@ -128,6 +129,8 @@ class FaultProxy:
             return self._send(client, method, fault.status, dict(fault.headers), fault.body, None)
         if fault is not None and fault.kind == "whole":
             head = [line for line in head if not line.lower().startswith("range:")]
+        if fault is not None and fault.kind == "garble":
+            body = body[:-1] + bytes([body[-1] ^ 1])
         status, answer, content = self._ask(method, "\r\n".join(head), body)
         if fault is not None and fault.kind == "lost":
             return self._reset(client)

@@ -62,22 +62,35 @@ class Server:
 
 
 class Nginx(Server):
-    """Serves the folder `www`; below /private/ only to user "me" with password "pw"; /moved/ leads to /."""
+    """Serves the folder `www`; below /private/ only to user "me" with password "pw"; /moved/ leads to /, and /whole/
+    is / without ranges. At `tls_url` the same with the certificate `certificate`, which no one else trusts."""
 
     def __init__(self, folder: Path) -> None:
         self.www = folder / "www"
         (self.www / "private").mkdir(parents=True)
+        self.certificate, self._key = folder / "certificate.pem", folder / "key.pem"
+        subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+        files = ["-keyout", str(self._key), "-out", str(self.certificate)]
+        make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        subprocess.run([*make, *subject, *files], check=True, capture_output=True)
         super().__init__(folder)
+
+    @property
+    def tls_url(self) -> str:
+        return f"https://127.0.0.1:{self.tls_port}"
 
     def command(self) -> list[str]:
         user = "user root;" if os.geteuid() == 0 else ""
+        self.tls_port = free_port()
         (self.folder / "passwords").write_text("me:{PLAIN}pw\n")
         (self.folder / "nginx.conf").write_text(
             f"daemon off; {user} worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log;\n"
             "events { worker_connections 256; }\n"
             f"http {{ access_log off; client_body_temp_path {self.folder}/body; proxy_temp_path {self.folder}/proxy;\n"
             f"fastcgi_temp_path {self.folder}/f; uwsgi_temp_path {self.folder}/u; scgi_temp_path {self.folder}/s;\n"
-            f"sendfile on; server {{ listen 127.0.0.1:{self.port}; root {self.www};\n"
+            f"sendfile on; server {{ listen 127.0.0.1:{self.port}; listen 127.0.0.1:{self.tls_port} ssl;\n"
+            f"listen 127.0.0.2:{self.tls_port} ssl;\n"
+            f"ssl_certificate {self.certificate}; ssl_certificate_key {self._key}; root {self.www};\n"
             f'location /private/ {{ auth_basic "x"; auth_basic_user_file {self.folder}/passwords; }}\n'
             "location /whole/ { max_ranges 0; alias " + f"{self.www}/; }}\n"
             "location /moved/ { rewrite ^/moved/(.*)$ /$1 redirect; } } }\n"

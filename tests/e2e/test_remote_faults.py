@@ -172,6 +172,7 @@ def is_completion(request: Request) -> bool:
     [
         Fault("reset", times=3, after=-1, of=is_part),
         Fault("lost", times=2, of=is_part),
+        Fault("garble", times=2, of=is_part),
         Fault("status", times=3, status=503, of=is_part, body=b"<Error><Code>SlowDown</Code></Error>"),
         Fault("status", status=500, of=is_completion),
         Fault("lost", of=is_completion),
@@ -185,7 +186,7 @@ def test_writing_outlives_what_passes(s3: S3, faulty_s3: FaultProxy, fault: Faul
 
 def test_a_small_object_outlives_what_passes(faulty_s3: FaultProxy) -> None:
     small = {"w": torch.arange(9)}
-    saved(faulty_s3, small, Fault("lost"), Fault("status", status=503), Fault("reset", after=-1))
+    saved(faulty_s3, small, Fault("lost"), Fault("garble"), Fault("status", status=503), Fault("reset", after=-1))
 
 
 def test_an_error_in_an_answer_that_began_well_is_one(faulty_s3: FaultProxy) -> None:

@@ -86,6 +86,15 @@ def test_credentials_of_a_url_are_used_and_never_shown(nginx: Nginx) -> None:
     assert "not-this" not in str(refused.value) and "hidden" not in str(refused.value)
 
 
+def test_a_certificate_is_verified(nginx: Nginx, large: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PermissionError, match=f"{nginx.tls_url}/x: .*certificate"):
+        holdfast.load(f"{nginx.tls_url}/x")
+    monkeypatch.setenv("SSL_CERT_FILE", str(nginx.certificate))
+    assert same(holdfast.load(f"{nginx.tls_url}/{large}"), LARGE)
+    with pytest.raises(PermissionError, match="https://127.0.0.2:.*subject name"):
+        holdfast.load(f"{nginx.tls_url.replace('127.0.0.1', '127.0.0.2')}/{large}")
+
+
 # S32: cause, place and status are in the message.
 def test_a_missing_file_says_so(nginx: Nginx) -> None:
     with pytest.raises(FileNotFoundError, match=f"{nginx.url}/none: no such file .HTTP 404"):

@@ -5,9 +5,9 @@
 
 #include "base/bytes.h"
 
-namespace holdfast::store {
+namespace holdfast {
 
 /// CRC32C of the bytes seen so far (`before`, 0 for none) followed by `bytes`.
 std::uint32_t crc32c(BytesView bytes, std::uint32_t before = 0);
 
-}  // namespace holdfast::store
+}  // namespace holdfast

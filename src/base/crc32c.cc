@@ -1,10 +1,10 @@
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 #include <isa-l/crc.h>
 
 #include <algorithm>
 
-namespace holdfast::store {
+namespace holdfast {
 namespace {
 
 // The library counts bytes in an int.
@@ -24,4 +24,4 @@ std::uint32_t crc32c(BytesView bytes, std::uint32_t before) {
   return ~state;
 }
 
-}  // namespace holdfast::store
+}  // namespace holdfast

@@ -1,8 +1,8 @@
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 #include <gtest/gtest.h>
 
-namespace holdfast::store {
+namespace holdfast {
 namespace {
 
 TEST(Crc32c, GivesThePublishedCheckValue) { EXPECT_EQ(crc32c(as_bytes("123456789")), 0xE3069283U); }
@@ -14,4 +14,4 @@ TEST(Crc32c, ContinuesWhereAnotherEnded) {
 }
 
 }  // namespace
-}  // namespace holdfast::store
+}  // namespace holdfast
