@@ -1,0 +1,61 @@
+#include "store/pickle_writer.h"
+
+#include <limits>
+
+namespace holdfast::store {
+namespace {
+
+constexpr std::uint8_t kProtocol = 2;
+
+}  // namespace
+
+PickleWriter::PickleWriter() {
+  op('\x80');
+  out_.put(kProtocol);
+}
+
+PickleWriter& PickleWriter::op(char code) {
+  out_.put(code);
+  return *this;
+}
+
+PickleWriter& PickleWriter::integer(std::uint64_t value) {
+  if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+    op('J');
+    out_.put(static_cast<std::int32_t>(value));
+    return *this;
+  }
+  op('\x8A');
+  out_.put(std::uint8_t{9});  // one more than its bytes, so that the highest bit is no sign
+  out_.put(value);
+  out_.put(std::uint8_t{0});
+  return *this;
+}
+
+PickleWriter& PickleWriter::text(std::string_view value) {
+  op('X');
+  out_.put_text(value);
+  return *this;
+}
+
+PickleWriter& PickleWriter::counts(std::span<const std::uint64_t> values) {
+  mark();
+  for (const std::uint64_t value : values) integer(value);
+  return tuple();
+}
+
+PickleWriter& PickleWriter::global(std::string_view module, std::string_view name) {
+  op('c');
+  out_.put_bytes(as_bytes(module));
+  out_.put('\n');
+  out_.put_bytes(as_bytes(name));
+  out_.put('\n');
+  return *this;
+}
+
+Bytes PickleWriter::finish() && {
+  op('.');
+  return std::move(out_).take();
+}
+
+}  // namespace holdfast::store
