@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/tensors_convert_command.h"
 #include "base/log.h"
 #include "run/coordinator.h"
 #include "store/dtype.h"
@@ -136,6 +137,7 @@ void add_tensors(CLI::App& app, int& exit_code) {
       "holdfast tensors ls model-00001-of-00002.safetensors", &list, exit_code);
   add(*tensors, "verify", "Read every byte of files and check it; exit code 2 where one is bad",
       "holdfast tensors verify *.safetensors", &verify, exit_code);
+  add_tensors_convert(*tensors, exit_code);
 }
 
 }  // namespace holdfast::app
