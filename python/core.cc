@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "archive_files.h"
 #include "fork_twice.h"
 #include "gloo_waits.h"
 #include "hot_method.h"
@@ -187,6 +188,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("version") = run::kVersion;
   python::bind_step_hooks(module);
   python::bind_tensor_files(module);
+  python::bind_archive_files(module);
   module.def("load_checkpoint", &python::load_checkpoint);
   module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });
   py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself

@@ -5,41 +5,15 @@
 
 #include <atomic>
 
+#include "on_disk.h"
 #include "store/tensor_file.h"
 #include "tensor_list.h"
-#include "world/parallel.h"
-#include "world/real_world.h"
 
 namespace holdfast::python {
 namespace {
 
 namespace py = pybind11;
 using store::AlignedBytes;
-
-constexpr unsigned kThreadsMax = 8;
-
-[[noreturn]] void raise(const Error& error) {
-  PyObject* kind = PyExc_OSError;
-  if (error.code() == Code::BadInput || error.code() == Code::Corrupt) kind = PyExc_ValueError;
-  if (error.code() == Code::NotFound) kind = PyExc_FileNotFoundError;
-  if (error.code() == Code::Denied) kind = PyExc_PermissionError;
-  PyErr_SetString(kind, error.message().c_str());
-  throw py::error_already_set();
-}
-
-/// Runs `call` on the real disk without the GIL.
-template <typename Call>
-auto on_disk(Call call) {
-  auto result = [&] {
-    const py::gil_scoped_release released;
-    const auto world = world::make_real_world();
-    return call(world->disk());
-  }();
-  if (!result) raise(result.error());
-  return *std::move(result);
-}
-
-unsigned threads() { return std::min(world::usable_cpus(), kThreadsMax); }
 
 py::list listed(const std::vector<store::TensorInfo>& tensors) {
   py::list list;

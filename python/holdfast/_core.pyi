@@ -54,6 +54,17 @@ def tensor_header(path: str) -> tuple[dict[str, str], list[TensorPlace], int, bo
 def verify_tensors(path: str) -> bool:
     """Reads every byte. False: the file has no checksums, its shape alone was checked."""
 
+def archive_kind(path: str) -> str:
+    """"safetensors", "torch", "tensorizer" or "dcp". ValueError for what is not read."""
+
+def load_archive(
+    path: str, names: list[str] | None, key: bytes | None
+) -> tuple[list[TensorPlace], dict[str, str], Block]:
+    """Tensors of a file of any kind, what is tied to which of them, and their memory. ValueError names a bad file."""
+
+def verify_archive(path: str, key: bytes | None) -> bool:
+    """Reads every tensor. False: the file has no checksums."""
+
 def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""

@@ -32,6 +32,7 @@ _NAMES = {
 }
 _NAME_OF = {getattr(torch, attribute): name for attribute, name in _NAMES.items() if hasattr(torch, attribute)}
 _DTYPE_OF = {name: dtype for dtype, name in _NAME_OF.items()}
+_READ_ONLY = {"C128": torch.complex128, "C32": torch.complex32}  # other programs' files hold them, safetensors can't
 _PACKED = "F4"  # torch counts pairs, safetensors elements
 
 
@@ -71,7 +72,8 @@ def tensor_bytes(tensor: torch.Tensor) -> torch.Tensor:
 def tensor_of(data: torch.Tensor, dtype: str, shape: list[int]) -> torch.Tensor:
     """A tensor over the bytes `data`, which must be aligned for its elements. Errors: ValueError for elements that
     torch has no type for."""
-    if dtype not in _DTYPE_OF:
+    found = _DTYPE_OF.get(dtype) or _READ_ONLY.get(dtype)
+    if found is None:
         raise ValueError(f"torch has no type for elements of {dtype}")
     counted = [*shape[:-1], shape[-1] // 2] if dtype == _PACKED else shape
-    return data.view(_DTYPE_OF[dtype]).reshape(counted)
+    return data.view(found).reshape(counted)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch
 
-from holdfast import buffers
+from holdfast import archives, buffers
 from holdfast._core import load_tensors, save_tensors, tensor_header, verify_tensors
 from holdfast.elements import TensorPlace, dtype_name, identity, storable, stored_shape, tensor_bytes, tensor_of
 
@@ -51,9 +51,14 @@ def save(tensors: Mapping[str, torch.Tensor], path: Path, metadata: Mapping[str,
 
 
 def load(
-    path: Path, mode: Literal["copy", "map"] = "copy", names: Iterable[str] | None = None
+    path: Path,
+    mode: Literal["copy", "map"] = "copy",
+    names: Iterable[str] | None = None,
+    key: str | bytes | None = None,
 ) -> dict[str, torch.Tensor]:
     """The tensors of a safetensors file, on the CPU, by name. `names`: these alone, without reading the others.
+    Also those of a file of torch.save or tensorizer and of a folder of torch.distributed.checkpoint, with mode "copy"
+    only (docs/convert.md); `key`: the text or the 32 bytes that a tensorizer file was encrypted with.
 
     "copy": into memory of their own, each chunk checked against its checksum as it comes, where the file has them (ours
     do). "map": the file itself, mapped privately, so that writing to a tensor changes no file; nothing is read or
@@ -63,16 +68,23 @@ def load(
         raise ValueError(f'mode is "copy" or "map", not {mode!r}')
     wanted = None if names is None else list(names)
     whole = os.path.abspath(path)
+    if archives.kind(whole) != archives.SAFETENSORS or key is not None:
+        if mode == "map":
+            raise ValueError(f'{whole}: only a safetensors file can be mapped; load it with mode="copy"')
+        return archives.load(whole, wanted, key)
     try:
         return _copied(whole, wanted) if mode == "copy" else _mapped(whole, wanted)
     except ValueError as error:
         raise error if whole in str(error) else ValueError(f"{whole}: {error}") from None
 
 
-def verify(path: Path) -> bool:
-    """Reads every byte and checks it. False: the file has no checksums, and only its shape was checked. Errors: as
-    `load`."""
-    return verify_tensors(os.path.abspath(path))
+def verify(path: Path, key: str | bytes | None = None) -> bool:
+    """Reads every byte and checks it. False: the file has no checksums, and only its shape was checked. Takes files of
+    every kind that `load` takes. Errors: as `load`."""
+    whole = os.path.abspath(path)
+    if archives.kind(whole) != archives.SAFETENSORS or key is not None:
+        return archives.verify(whole, key)
+    return verify_tensors(whole)
 
 
 def _check(name: str, tensor: Any) -> None:
