@@ -87,11 +87,24 @@ Status write_file(world::Disk& disk, const std::string& path, const Contents& co
   return write_tensor_file(disk, path, contents.tensors, std::move(metadata), data, /*threads=*/1);
 }
 
+/// With the folders above it; all outlive a crash.
+Status make_folder(world::Disk& disk, const std::string& path) {
+  std::vector<std::string> changed;  // folders that get a new one
+  for (std::string folder = path; folder != "/" && !disk.exists(folder); folder = world::parent_of(folder)) {
+    changed.push_back(world::parent_of(folder));
+  }
+  if (Status made = disk.make_dirs(path); !made) return made;
+  for (const std::string& folder : changed) {
+    if (Status synced = disk.sync_dir(folder); !synced) return synced;
+  }
+  return Ok{};
+}
+
 Status write_folder(world::Disk& disk, const std::string& path, const Contents& contents, const FillTensor& fill) {
   if (disk.exists(path + kDcpMetadataFile)) {
     return Error(Code::Conflict, path + ": holds a checkpoint already; name another folder, or remove this one");
   }
-  TRY(disk.make_dirs(path), "make the folder");
+  TRY(make_folder(disk, path), "make the folder");
   return write_dcp_folder(disk, path, contents.tensors, contents.tied, fill);
 }
 
