@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/tensors_any_kind.h"
 #include "app/tensors_convert_command.h"
 #include "base/log.h"
 #include "run/coordinator.h"
 #include "store/dtype.h"
 #include "store/tensor_file.h"
-#include "world/parallel.h"
 #include "world/real_world.h"
 
 namespace holdfast::app {
@@ -103,13 +103,13 @@ int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world:
 
 int list(const Wanted& wanted) {
   return for_each(
-      wanted, [](world::Disk& disk, const std::string& path) { return store::read_tensor_file(disk, path); },
+      wanted, [](world::Disk& disk, const std::string& path) { return read_any_kind(disk, path, /*verify=*/false); },
       print_table);
 }
 
 int verify(const Wanted& wanted) {
   const auto read = [](world::Disk& disk, const std::string& path) {
-    return store::verify_tensor_file(disk, path, world::usable_cpus());
+    return read_any_kind(disk, path, /*verify=*/true);
   };
   return for_each(wanted, read, [](const std::string& path, const TensorFile& file) {
     std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
@@ -122,7 +122,9 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
          int& exit_code) {
   CLI::App* command = tensors.add_subcommand(name, what);
   const auto wanted = std::make_shared<Wanted>();
-  command->add_option("files", wanted->files, "safetensors files")->required()->type_name("FILE");
+  command->add_option("files", wanted->files, "tensor files: safetensors, torch.save, tensorizer, or folders of DCP")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");
   command->footer(std::string("Example:\n  ") + example + "\n");
   command->callback([wanted, act, &exit_code] { exit_code = act(*wanted); });
@@ -131,7 +133,7 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
 }  // namespace
 
 void add_tensors(CLI::App& app, int& exit_code) {
-  CLI::App* tensors = app.add_subcommand("tensors", "Look into tensor files (safetensors) and verify them");
+  CLI::App* tensors = app.add_subcommand("tensors", "Look into tensor files, verify and convert them");
   tensors->require_subcommand(1);
   add(*tensors, "ls", "List the tensors of files; reads their headers alone",
       "holdfast tensors ls model-00001-of-00002.safetensors", &list, exit_code);

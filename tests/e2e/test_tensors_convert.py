@@ -107,3 +107,18 @@ def test_what_cannot_be_converted_is_one_line_and_leaves_nothing(tmp_path: Path)
         assert any(part in done.stderr for part in says.split(": .*")), done.stderr
     assert convert(tmp_path / "c.pt", out, "--to", "zip").returncode == 2
     assert "Example" in convert("--help").stdout
+
+
+def test_other_kinds_are_listed_and_verified_like_ours(tmp_path: Path, state: dict[str, torch.Tensor]) -> None:
+    paths = inputs(tmp_path, state)
+    convert(paths[0], tmp_path / "ckpt", "--to", "dcp")
+    for path in [*paths, tmp_path / "ckpt"]:
+        listed = subprocess.run([BINARY, "tensors", "ls", path], capture_output=True, text=True)
+        assert listed.returncode == 0 and listed.stdout.startswith(f"{path}: 3 tensors, 2.80 MB, with checksums")
+        verified = subprocess.run([BINARY, "tensors", "verify", path], capture_output=True, text=True)
+        assert verified.returncode == 0 and "every byte matches its checksum" in verified.stdout
+    damaged = bytearray((tmp_path / "m.pt").read_bytes())
+    damaged[100_000] ^= 1
+    (tmp_path / "m.pt").write_bytes(damaged)
+    verified = subprocess.run([BINARY, "tensors", "verify", tmp_path / "m.pt"], capture_output=True, text=True)
+    assert verified.returncode == 2 and "tensor w: " in verified.stderr and "restore the file" in verified.stderr
