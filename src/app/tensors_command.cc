@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/tensors_any_kind.h"
 #include "app/tensors_commands.h"
 #include "app/tensors_convert_command.h"
 #include "app/text_table.h"
 #include "base/log.h"
 #include "run/coordinator.h"
+#include "store/archive.h"
 #include "store/dtype.h"
 #include "world/locations.h"
 
@@ -20,81 +22,116 @@ using nlohmann::json;
 using store::Model;
 using store::ModelFile;
 using store::ModelTensor;
+using store::TensorFile;
+using store::TensorInfo;
 
 struct Wanted {
   std::vector<std::string> files;
   bool as_json = false;
 };
 
-json tensors_json(const Model& model) {
-  json tensors = json::array();
-  for (const ModelTensor& tensor : model.tensors()) {
-    json entry = {{"name", tensor.info->name},
-                  {"dtype", tensor.info->dtype},
-                  {"shape", tensor.info->shape},
-                  {"begin", tensor.file->tensors.about().header.data_begin + tensor.info->begin},
-                  {"bytes", tensor.info->end - tensor.info->begin}};
-    if (!model.index_path().empty()) entry["file"] = tensor.file->name;
-    tensors.push_back(std::move(entry));
-  }
-  return tensors;
+/// What is told of a file or a model.
+struct Seen {
+  json entry;
+  std::string total;
+  bool checksums = false;
+  std::vector<std::vector<std::string>> rows;  ///< the first holds the titles
+};
+
+json tensor_json(const TensorInfo& tensor, std::uint64_t data_begin) {
+  return {{"name", tensor.name},
+          {"dtype", tensor.dtype},
+          {"shape", tensor.shape},
+          {"begin", data_begin + tensor.begin},
+          {"bytes", tensor.end - tensor.begin}};
 }
 
-json file_json(const std::string& path, const ModelFile& file) {
-  const store::TensorFile& about = file.tensors.about();
+std::vector<std::string> tensor_row(const TensorInfo& tensor) {
+  return {tensor.name, tensor.dtype, store::shape_text(tensor.shape), size_text(tensor.end - tensor.begin)};
+}
+
+json file_json(const std::string& path, const TensorFile& file) {
   return {{"file", path},
-          {"bytes", about.header.file_bytes()},
-          {"metadata", about.header.metadata},
-          {"checksums", about.checksums.has_value()}};
+          {"bytes", file.header.file_bytes()},
+          {"metadata", file.header.metadata},
+          {"checksums", file.checksums.has_value()}};
 }
 
-json model_json(const std::string& path, const Model& model) {
-  if (model.index_path().empty()) {
-    json entry = file_json(path, model.files().front());
-    entry["tensors"] = tensors_json(model);
-    return entry;
+Seen seen_file(const std::string& path, const TensorFile& file) {
+  const std::size_t count = file.header.tensors.size();
+  Seen seen{file_json(path, file),
+            std::to_string(count) + (count == 1 ? " tensor, " : " tensors, ") + size_text(file.header.data_bytes()),
+            file.checksums.has_value(),
+            {{"name", "dtype", "shape", "size"}}};
+  json tensors = json::array();
+  for (const TensorInfo& tensor : file.header.tensors) {
+    tensors.push_back(tensor_json(tensor, file.header.data_begin));
+    seen.rows.push_back(tensor_row(tensor));
   }
+  seen.entry["tensors"] = std::move(tensors);
+  return seen;
+}
+
+Seen seen_model(const std::string& path, const Model& model) {
+  if (model.index_path().empty()) return seen_file(path, model.files().front().tensors.about());
   json files = json::array();
   std::uint64_t bytes = 0;
   for (const ModelFile& file : model.files()) {
-    files.push_back(file_json(file.name, file));
+    files.push_back(file_json(file.name, file.tensors.about()));
     bytes += file.tensors.about().header.file_bytes();
   }
-  return {{"file", path},   {"index", model.index_path()},        {"bytes", bytes},
-          {"files", files}, {"checksums", model.has_checksums()}, {"tensors", tensors_json(model)}};
+  Seen seen{{{"file", path}, {"index", model.index_path()}, {"bytes", bytes}, {"files", files}},
+            total_text(model),
+            model.has_checksums(),
+            {{"name", "dtype", "shape", "size", "file"}}};
+  json tensors = json::array();
+  for (const ModelTensor& tensor : model.tensors()) {
+    tensors.push_back(tensor_json(*tensor.info, tensor.file->tensors.about().header.data_begin));
+    tensors.back()["file"] = tensor.file->name;
+    seen.rows.push_back(tensor_row(*tensor.info));
+    seen.rows.back().push_back(tensor.file->name);
+  }
+  seen.entry["checksums"] = seen.checksums;
+  seen.entry["tensors"] = std::move(tensors);
+  return seen;
 }
 
-void print_table(const std::string& path, const Model& model) {
-  const bool with_file = !model.index_path().empty();
-  std::vector<std::vector<std::string>> rows = {{"name", "dtype", "shape", "size"}};
-  if (with_file) rows.front().emplace_back("file");
-  for (const ModelTensor& tensor : model.tensors()) {
-    rows.push_back({tensor.info->name, tensor.info->dtype, store::shape_text(tensor.info->shape),
-                    size_text(tensor.info->end - tensor.info->begin)});
-    if (with_file) rows.back().push_back(tensor.file->name);
+/// A file of any kind, or a model; with `verify` every byte is read and checked.
+Result<Seen> look(TensorsPlace& place, const std::string& given, bool verify) {
+  const std::string path = TensorsPlace::named(given);
+  const Result<std::string> kind = store::archive_kind(place.source(), path);
+  if (kind && *kind != store::kSafetensorsKind) {
+    const auto file = read_other_kind(place.source(), path, verify, place.threads());
+    if (!file) return file.error();
+    return seen_file(given, *file);
   }
-  std::printf("%s: %s, %s\n%s", path.c_str(), total_text(model).c_str(), checksums_text(model).c_str(),
-              text_table(rows, {3}).c_str());
+  const auto model = Model::open(place.source(), path, place.threads());
+  if (!model) return model.error();
+  if (verify) {
+    place.progress().begin("verifying", model->data_bytes());
+    const Status good = model->verify(place.threads());
+    place.progress().end();
+    if (!good) return good.error();
+  }
+  return seen_model(given, *model);
 }
 
 /// Each file or model in turn; the exit code of the worst.
-int for_each(const Wanted& wanted, const std::function<Result<Model>(TensorsPlace&, const std::string&)>& read,
-             const std::function<void(const std::string&, const Model&)>& print) {
+int for_each(const Wanted& wanted, bool verify, const std::function<void(const std::string&, const Seen&)>& print) {
   TensorsPlace place;
   int exit_code = run::kExitDone;
   json all = json::array();
   for (const std::string& path : wanted.files) {
-    const Result<Model> model = read(place, TensorsPlace::named(path));
-    place.progress().end();
-    if (!model) {
-      const std::string why = world::without_secrets(model.error().message(), path);
+    const Result<Seen> seen = look(place, path, verify);
+    if (!seen) {
+      const std::string why = world::without_secrets(seen.error().message(), path);
       log_error(printable(why));
       all.push_back({{"file", path}, {"error", why}});
       exit_code = run::kExitUsage;
     } else if (wanted.as_json) {
-      all.push_back(model_json(path, *model));
+      all.push_back(seen->entry);
     } else {
-      print(world::shown_location(path), *model);
+      print(world::shown_location(path), *seen);
     }
   }
   if (wanted.as_json) std::printf("%s\n", json_text(all).c_str());
@@ -102,24 +139,17 @@ int for_each(const Wanted& wanted, const std::function<Result<Model>(TensorsPlac
 }
 
 int list(const Wanted& wanted) {
-  const auto read = [](TensorsPlace& place, const std::string& path) {
-    return Model::open(place.source(), path, place.threads());
-  };
-  return for_each(wanted, read, print_table);
+  return for_each(wanted, /*verify=*/false, [](const std::string& path, const Seen& seen) {
+    std::printf("%s: %s, %s\n%s", path.c_str(), seen.total.c_str(),
+                seen.checksums ? "with checksums" : "without checksums", text_table(seen.rows, {3}).c_str());
+  });
 }
 
 int verify(const Wanted& wanted) {
-  const auto read = [](TensorsPlace& place, const std::string& path) -> Result<Model> {
-    auto model = Model::open(place.source(), path, place.threads());
-    if (!model) return model;
-    place.progress().begin("verifying", model->data_bytes());
-    if (Status good = model->verify(place.threads()); !good) return std::move(good).error();
-    return model;
-  };
-  return for_each(wanted, read, [](const std::string& path, const Model& model) {
-    std::printf("%s: %s, %s\n", path.c_str(), total_text(model).c_str(),
-                model.has_checksums() ? "every byte matches its checksum"
-                                      : "the header is right; there are no checksums, so its data can't be checked");
+  return for_each(wanted, /*verify=*/true, [](const std::string& path, const Seen& seen) {
+    std::printf("%s: %s, %s\n", path.c_str(), seen.total.c_str(),
+                seen.checksums ? "every byte matches its checksum"
+                               : "the header is right; there are no checksums, so its data can't be checked");
   });
 }
 
@@ -129,7 +159,7 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
   const auto wanted = std::make_shared<Wanted>();
   command
       ->add_option("files", wanted->files,
-                   "safetensors files, indexes, or folders that hold a model; also http(s):// and s3://bucket/key")
+                   "tensor files (safetensors, torch.save, tensorizer), folders of a model or of DCP; also URLs and s3://")
       ->required()
       ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");

@@ -104,8 +104,8 @@ Status convert(const Wanted& wanted) {
   const auto archive = TRY(store::open_archive(world->disk(), absolute(wanted.from), secret), "convert");
   const auto kind = wanted.kind == "dcp" ? store::WrittenKind::Dcp : store::WrittenKind::Safetensors;
   ProgressLine line;
-  const Status done = store::convert(*archive, world->disk(), absolute(wanted.to), kind,
-                                     [&](std::uint64_t so_far, std::uint64_t total) { line.show(so_far, total); });
+  Status done = store::convert(*archive, world->disk(), absolute(wanted.to), kind,
+                               [&](std::uint64_t so_far, std::uint64_t total) { line.show(so_far, total); });
   line.erase();
   if (!done) return done;
   report(wanted, *archive);

@@ -4,6 +4,7 @@
 
 #include "store/archive.h"
 #include "store/dcp_folder.h"
+#include "store/model.h"
 #include "store/safetensors_archive.h"
 #include "store/tensorizer_file.h"
 #include "store/torch_file.h"
@@ -33,7 +34,10 @@ Result<std::string> archive_kind(world::FileSource& files, const std::string& pa
   Result<std::unique_ptr<world::ReadableFile>> file = files.open(path);
   if (file) return kind_of(**file, path);
   if (files.open(path + kDcpMetadataFile)) return std::string(kDcpKind);
-  return std::move(file).error();  // what is there is neither a file nor such a folder
+  for (const char* name : {kModelFile, kModelIndex}) {
+    if (files.open(inside(path, name))) return std::string(kSafetensorsKind);
+  }
+  return std::move(file).error();  // what is there is neither a file nor a folder of tensors
 }
 
 Result<std::unique_ptr<TensorArchive>> open_archive(world::FileSource& files, const std::string& path,
@@ -47,10 +51,10 @@ Result<std::unique_ptr<TensorArchive>> open_archive(world::FileSource& files, co
     const auto metadata = TRY(files.open(path + kDcpMetadataFile), "open");
     return open_dcp_folder(files, path, *metadata);
   }
+  if (kind == kSafetensorsKind) return open_safetensors_archive(files, path);
   std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
   if (kind == kTorchKind) return open_torch_file(std::move(file), path);
-  if (kind == kTensorizerKind) return open_tensorizer_file(std::move(file), path, secret);
-  return open_safetensors_archive(files, path);
+  return open_tensorizer_file(std::move(file), path, secret);
 }
 
 }  // namespace holdfast::store

@@ -286,7 +286,7 @@ class PickleMachine {
       std::replace(dotted.begin(), dotted.end(), ' ', '.');
       return fail("names " + dotted + ", which is no part of plain tensors; nothing of it was run");
     }
-    if (!charge(4 * name.size() + 4 * sizeof name)) return false;
+    if (!charge(4 * (name.size() + sizeof(std::string)))) return false;
     globals_.emplace(name, out_.globals_.size());
     out_.globals_.push_back(name);
     return push({Kind::Global, 0, out_.globals_.size() - 1});

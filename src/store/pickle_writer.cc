@@ -25,10 +25,11 @@ PickleWriter& PickleWriter::integer(std::uint64_t value) {
     out_.put(static_cast<std::int32_t>(value));
     return *this;
   }
+  const bool wide = value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   op('\x8A');
-  out_.put(std::uint8_t{9});  // one more than its bytes, so that the highest bit is no sign
+  out_.put(static_cast<std::uint8_t>(wide ? sizeof value + 1 : sizeof value));
   out_.put(value);
-  out_.put(std::uint8_t{0});
+  if (wide) out_.put(std::uint8_t{0});  // so that the highest bit is no sign
   return *this;
 }
 

@@ -1,54 +1,52 @@
 #include "store/safetensors_archive.h"
 
-#include <algorithm>
-
 #include "store/aliases.h"
-#include "store/tensor_file.h"
+#include "store/model.h"
 
 namespace holdfast::store {
 namespace {
 
 class SafetensorsArchive final : public TensorArchive {
  public:
-  SafetensorsArchive(OpenTensorFile file, const std::string& path)
-      : TensorArchive(path, kSafetensorsKind), file_(std::move(file)) {
-    const TensorFile& about = file_.about();
-    file_bytes_ = about.header.file_bytes();
-    has_checksums_ = about.checksums.has_value();
-    metadata_ = about.header.metadata;
+  SafetensorsArchive(Model model, const std::string& path)
+      : TensorArchive(path, kSafetensorsKind), model_(std::move(model)), stored_(model_.tensors()) {
+    has_checksums_ = model_.has_checksums();
   }
 
   Status list() {
-    for (const TensorInfo& each : file_.about().header.tensors) {
-      tensors_.push_back({each.name, each.dtype, each.shape, each.end - each.begin, "", ""});
+    for (const ModelFile& file : model_.files()) {
+      file_bytes_ += file.tensors.about().header.file_bytes();
+      metadata_.insert(file.tensors.about().header.metadata.begin(), file.tensors.about().header.metadata.end());
     }
-    const Aliases aliases = TRY(aliases_of(metadata_), "list");
     metadata_.erase(kAliasesKey);
-    for (const auto& [alias, name] : aliases) {
-      const auto stored = std::find_if(tensors_.begin(), tensors_.end(),
-                                       [&name = name](const ArchivedTensor& each) { return each.name == name; });
-      if (stored == tensors_.end()) continue;
-      ArchivedTensor tied = *stored;
-      tied.tied_to = std::exchange(tied.name, alias);
-      tensors_.push_back(std::move(tied));
+    for (const ModelTensor& each : stored_) {
+      tensors_.push_back(
+          {each.info->name, each.info->dtype, each.info->shape, each.info->end - each.info->begin, "", ""});
+    }
+    for (const std::string& name : model_.names()) {
+      const TensorInfo& stored = *model_.find(name)->info;
+      if (stored.name == name) continue;
+      tensors_.push_back({name, stored.dtype, stored.shape, stored.end - stored.begin, stored.name, ""});
     }
     return check_tensors();
   }
 
  private:
   Status read_elements(std::size_t index, std::span<std::byte> out) override {
-    return file_.read({{file_.about().header.tensors.at(index).begin, out}});
+    const ModelTensor& tensor = index < stored_.size() ? stored_[index] : *model_.find(tensors_[index].tied_to);
+    return tensor.file->tensors.read({{tensor.info->begin, out}});
   }
 
-  OpenTensorFile file_;
+  Model model_;
+  std::vector<ModelTensor> stored_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<TensorArchive>> open_safetensors_archive(world::FileSource& files, const std::string& path) {
-  Result<OpenTensorFile> file = OpenTensorFile::open(files, path);
-  if (!file) return std::move(file).error();
-  auto archive = std::make_unique<SafetensorsArchive>(*std::move(file), path);
+  Result<Model> model = Model::open(files, path, 1);
+  if (!model) return std::move(model).error();
+  auto archive = std::make_unique<SafetensorsArchive>(*std::move(model), path);
   TRY(archive->list(), path);
   return std::unique_ptr<TensorArchive>(std::move(archive));
 }

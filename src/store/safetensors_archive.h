@@ -1,4 +1,4 @@
-// A safetensors file, ours or another's, read tensor by tensor.
+// A safetensors file, ours or another's, or a model in several of them, read tensor by tensor.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace holdfast::store {
 
-/// Errors: as read_tensor_file.
+/// Errors: as Model::open.
 Result<std::unique_ptr<TensorArchive>> open_safetensors_archive(world::FileSource& files, const std::string& path);
 
 }  // namespace holdfast::store

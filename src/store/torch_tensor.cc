@@ -138,8 +138,9 @@ Result<TorchTensor> read_view(const Pickle& pickle, std::span<const PickleValue>
   TorchTensor tensor;
   const std::size_t flags = typed ? 7 : 6;
   if (arguments.size() < (typed ? 7U : 4U) || arguments.size() > flags + 1) return bad("has too few or many parts");
-  if (typed && (tensor.dtype = torch_dtype_global(pickle, arguments[6])) == nullptr) {
-    return bad("is of an unknown type: " + shown(pickle.global(arguments[6])));
+  if (typed) {
+    tensor.dtype = torch_dtype_global(pickle, arguments[6]);
+    if (tensor.dtype == nullptr) return bad("is of an unknown type: " + shown(pickle.global(arguments[6])));
   }
   TRY(read_storage(pickle, arguments[0], tensor), "read");
   tensor.offset = TRY(count(arguments[1], "its first element"), "read");
@@ -155,9 +156,8 @@ Result<TorchTensor> read_view(const Pickle& pickle, std::span<const PickleValue>
 Result<TorchTensor> read_meta(const Pickle& pickle, std::span<const PickleValue> arguments) {
   TorchTensor tensor;
   tensor.meta = true;
-  if (arguments.size() != 4 || (tensor.dtype = torch_dtype_global(pickle, arguments[0])) == nullptr) {
-    return bad("is of an unknown type");
-  }
+  if (arguments.size() == 4) tensor.dtype = torch_dtype_global(pickle, arguments[0]);
+  if (tensor.dtype == nullptr) return bad("is of an unknown type");
   tensor.shape = TRY(torch_counts(pickle, arguments[1]), "shape");
   tensor.stride.resize(tensor.shape.size());
   TRY(check_shape(tensor), "read");
