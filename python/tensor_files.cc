@@ -5,6 +5,10 @@
 
 #include <atomic>
 
+#include "store/dtype.h"
+#include "store/model.h"
+#include "store/model_writer.h"
+#include "store/shard_plan.h"
 #include "store/tensor_file.h"
 #include "tensor_list.h"
 #include "world/parallel.h"
@@ -27,16 +31,24 @@ constexpr unsigned kThreadsMax = 8;
   throw py::error_already_set();
 }
 
-/// Runs `call` on the real disk without the GIL.
+/// The value of `call`, run without the GIL.
 template <typename Call>
-auto on_disk(Call call) {
+auto unlocked(Call call) {
   auto result = [&] {
     const py::gil_scoped_release released;
-    const auto world = world::make_real_world();
-    return call(world->disk());
+    return call();
   }();
   if (!result) raise(result.error());
   return *std::move(result);
+}
+
+/// Runs `call` on the real disk without the GIL.
+template <typename Call>
+auto on_disk(Call call) {
+  return unlocked([&] {
+    const auto world = world::make_real_world();
+    return call(world->disk());
+  });
 }
 
 unsigned threads() { return std::min(world::usable_cpus(), kThreadsMax); }
@@ -66,14 +78,84 @@ bool verify_tensors(const std::string& path) {
       .checksums.has_value();
 }
 
-void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata) {
+std::string aside_name() {
   static std::atomic<unsigned> saves = 0;
-  const std::string aside = ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
+  return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
+}
+
+void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata) {
+  const std::string aside = aside_name();
   const TensorList given(tensors);
   on_disk([&](world::Disk& disk) {
     return store::save_tensor_file(disk, path, given.all(), std::move(metadata), threads(), aside);
   });
 }
+
+/// (path, tensors with their places) of each file.
+py::list model_files(const std::string& path) {
+  const auto model = on_disk([&](world::Disk& disk) { return store::Model::open(disk, path, threads()); });
+  py::list files;
+  for (const store::ModelFile& file : model.files()) {
+    const store::SafetensorsHeader& header = file.tensors.about().header;
+    files.append(py::make_tuple(file.tensors.path(), header.metadata, listed(header.tensors)));
+  }
+  return files;
+}
+
+bool verify_model(const std::string& path) {
+  return on_disk([&](world::Disk& disk) -> Result<bool> {
+    auto model = store::Model::open(disk, path, threads());
+    if (!model) return std::move(model).error();
+    if (Status good = model->verify(threads()); !good) return std::move(good).error();
+    return model->has_checksums();
+  });
+}
+
+/// A model being saved into a folder, file by file.
+class ModelSave {
+ public:
+  /// `kinds`: name, dtype and shape of each tensor.
+  using Kinds = std::vector<std::tuple<std::string, std::string, std::vector<std::uint64_t>>>;
+  ModelSave(const std::string& folder, const Kinds& kinds, store::Aliases aliases,
+            std::map<std::string, std::string> metadata, const std::string& bytes_max)
+      : world_(world::make_real_world()) {
+    store::ModelContent content;
+    std::vector<std::uint64_t> sizes;
+    for (const auto& [name, dtype, shape] : kinds) {
+      content.tensors.push_back({name, dtype, shape});
+      auto bytes = store::tensor_bytes(dtype, shape);
+      if (!bytes) raise(std::move(bytes).error().in(name));
+      sizes.push_back(*bytes);
+    }
+    content.aliases = std::move(aliases);
+    content.metadata = std::move(metadata);
+    const auto largest = store::parse_byte_size(bytes_max);
+    if (!largest) raise(largest.error());
+    content.plan = store::cut_by_size(sizes, *largest);
+    writer_.emplace(unlocked([&] {
+      return store::ModelWriter::begin(store::ModelPlace(world_->disk()), folder, std::move(content), aside_name());
+    }));
+  }
+  /// Which tensors go into each file.
+  std::vector<std::vector<std::size_t>> plan() const {
+    std::vector<std::vector<std::size_t>> plan;
+    for (std::size_t file = 0; file < writer_->files(); ++file) plan.push_back(writer_->tensors(file));
+    return plan;
+  }
+  void write(std::size_t file, const py::list& tensors) {
+    const TensorList given(tensors);
+    unlocked([&] { return writer_->write(file, given.all(), threads()); });
+  }
+  void commit() {
+    unlocked([&] { return writer_->commit(); });
+  }
+  /// What was written and not committed is removed.
+  void close() { writer_.reset(); }
+
+ private:
+  std::unique_ptr<world::World> world_;
+  std::optional<store::ModelWriter> writer_;  ///< destroyed before its disk
+};
 
 }  // namespace
 
@@ -86,6 +168,15 @@ void bind_tensor_files(py::module_& module) {
   module.def("tensor_header", &tensor_header);
   module.def("verify_tensors", &verify_tensors);
   module.def("save_tensors", &save_tensors);
+  module.def("model_files", &model_files);
+  module.def("verify_model", &verify_model);
+  py::class_<ModelSave>(module, "ModelSave")
+      .def(py::init<const std::string&, const ModelSave::Kinds&, store::Aliases, std::map<std::string, std::string>,
+                    const std::string&>())
+      .def("plan", &ModelSave::plan)
+      .def("write", &ModelSave::write)
+      .def("commit", &ModelSave::commit)
+      .def("close", &ModelSave::close);
 }
 
 }  // namespace holdfast::python

@@ -5,7 +5,8 @@
 
 namespace holdfast::python {
 
-/// Binds load_tensors, save_tensors, tensor_header and verify_tensors (python/holdfast/_core.pyi).
+/// Binds load_tensors, save_tensors, tensor_header, verify_tensors and those of whole models
+/// (python/holdfast/_core.pyi).
 void bind_tensor_files(pybind11::module_& module);
 
 }  // namespace holdfast::python

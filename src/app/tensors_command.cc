@@ -1,119 +1,122 @@
 // `holdfast tensors`: what is in a tensor file, and whether it is whole.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/tensors_commands.h"
+#include "app/text_table.h"
 #include "base/log.h"
 #include "run/coordinator.h"
 #include "store/dtype.h"
-#include "store/tensor_file.h"
-#include "world/parallel.h"
-#include "world/real_world.h"
 
 namespace holdfast::app {
 namespace {
 
 using nlohmann::json;
-using store::TensorFile;
-using store::TensorInfo;
+using store::Model;
+using store::ModelFile;
+using store::ModelTensor;
 
 struct Wanted {
   std::vector<std::string> files;
   bool as_json = false;
 };
 
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array units = {"B", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.2f %s", value, units.at(unit));
-  return text.data();
-}
-
-json file_json(const std::string& path, const TensorFile& file) {
+json tensors_json(const Model& model) {
   json tensors = json::array();
-  for (const TensorInfo& tensor : file.header.tensors) {
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", tensor.dtype},
-                       {"shape", tensor.shape},
-                       {"begin", file.header.data_begin + tensor.begin},
-                       {"bytes", tensor.end - tensor.begin}});
+  for (const ModelTensor& tensor : model.tensors()) {
+    json entry = {{"name", tensor.info->name},
+                  {"dtype", tensor.info->dtype},
+                  {"shape", tensor.info->shape},
+                  {"begin", tensor.file->tensors.about().header.data_begin + tensor.info->begin},
+                  {"bytes", tensor.info->end - tensor.info->begin}};
+    if (!model.index_path().empty()) entry["file"] = tensor.file->name;
+    tensors.push_back(std::move(entry));
   }
+  return tensors;
+}
+
+json file_json(const std::string& path, const ModelFile& file) {
+  const store::TensorFile& about = file.tensors.about();
   return {{"file", path},
-          {"bytes", file.header.file_bytes()},
-          {"metadata", file.header.metadata},
-          {"checksums", file.checksums.has_value()},
-          {"tensors", tensors}};
+          {"bytes", about.header.file_bytes()},
+          {"metadata", about.header.metadata},
+          {"checksums", about.checksums.has_value()}};
 }
 
-std::string total_text(const TensorFile& file) {
-  const std::size_t count = file.header.tensors.size();
-  return std::to_string(count) + (count == 1 ? " tensor, " : " tensors, ") + size_text(file.header.data_bytes());
-}
-
-void print_table(const std::string& path, const TensorFile& file) {
-  std::size_t name_width = 4;
-  std::size_t shape_width = 5;
-  for (const TensorInfo& tensor : file.header.tensors) {
-    name_width = std::max(name_width, tensor.name.size());
-    shape_width = std::max(shape_width, store::shape_text(tensor.shape).size());
+json model_json(const std::string& path, const Model& model) {
+  if (model.index_path().empty()) {
+    json entry = file_json(path, model.files().front());
+    entry["tensors"] = tensors_json(model);
+    return entry;
   }
-  const auto line = [&](const std::string& name, const std::string& dtype, const std::string& shape,
-                        const std::string& size) {
-    std::printf("%-*s  %-11s  %-*s  %10s\n", static_cast<int>(name_width), name.c_str(), dtype.c_str(),
-                static_cast<int>(shape_width), shape.c_str(), size.c_str());
-  };
-  std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
-              file.checksums ? "with checksums" : "without checksums");
-  line("name", "dtype", "shape", "size");
-  for (const TensorInfo& tensor : file.header.tensors) {
-    line(tensor.name, tensor.dtype, store::shape_text(tensor.shape), size_text(tensor.end - tensor.begin));
+  json files = json::array();
+  std::uint64_t bytes = 0;
+  for (const ModelFile& file : model.files()) {
+    files.push_back(file_json(file.name, file));
+    bytes += file.tensors.about().header.file_bytes();
   }
+  return {{"file", path},   {"index", model.index_path()},        {"bytes", bytes},
+          {"files", files}, {"checksums", model.has_checksums()}, {"tensors", tensors_json(model)}};
 }
 
-/// Each file in turn; the exit code of the worst.
-int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world::Disk&, const std::string&)>& read,
-             const std::function<void(const std::string&, const TensorFile&)>& print) {
-  const auto world = world::make_real_world();
+void print_table(const std::string& path, const Model& model) {
+  const bool with_file = !model.index_path().empty();
+  std::vector<std::vector<std::string>> rows = {{"name", "dtype", "shape", "size"}};
+  if (with_file) rows.front().emplace_back("file");
+  for (const ModelTensor& tensor : model.tensors()) {
+    rows.push_back({tensor.info->name, tensor.info->dtype, store::shape_text(tensor.info->shape),
+                    size_text(tensor.info->end - tensor.info->begin)});
+    if (with_file) rows.back().push_back(tensor.file->name);
+  }
+  std::printf("%s: %s, %s\n%s", path.c_str(), total_text(model).c_str(), checksums_text(model).c_str(),
+              text_table(rows, {3}).c_str());
+}
+
+/// Each file or model in turn; the exit code of the worst.
+int for_each(const Wanted& wanted, const std::function<Result<Model>(TensorsPlace&, const std::string&)>& read,
+             const std::function<void(const std::string&, const Model&)>& print) {
+  TensorsPlace place;
   int exit_code = run::kExitDone;
   json all = json::array();
   for (const std::string& path : wanted.files) {
-    const Result<TensorFile> file = read(world->disk(), absolute(path));
-    if (!file) {
-      log_error(file.error().message());
-      all.push_back({{"file", path}, {"error", file.error().message()}});
+    const Result<Model> model = read(place, TensorsPlace::named(path));
+    place.progress().end();
+    if (!model) {
+      log_error(printable(model.error().message()));
+      all.push_back({{"file", path}, {"error", model.error().message()}});
       exit_code = run::kExitUsage;
     } else if (wanted.as_json) {
-      all.push_back(file_json(path, *file));
+      all.push_back(model_json(path, *model));
     } else {
-      print(path, *file);
+      print(path, *model);
     }
   }
-  if (wanted.as_json) std::printf("%s\n", all.dump(2).c_str());
+  if (wanted.as_json) std::printf("%s\n", json_text(all).c_str());
   return exit_code;
 }
 
 int list(const Wanted& wanted) {
-  return for_each(
-      wanted, [](world::Disk& disk, const std::string& path) { return store::read_tensor_file(disk, path); },
-      print_table);
+  const auto read = [](TensorsPlace& place, const std::string& path) {
+    return Model::open(place.source(), path, place.threads());
+  };
+  return for_each(wanted, read, print_table);
 }
 
 int verify(const Wanted& wanted) {
-  const auto read = [](world::Disk& disk, const std::string& path) {
-    return store::verify_tensor_file(disk, path, world::usable_cpus());
+  const auto read = [](TensorsPlace& place, const std::string& path) -> Result<Model> {
+    auto model = Model::open(place.source(), path, place.threads());
+    if (!model) return model;
+    place.progress().begin("verifying", model->data_bytes());
+    if (Status good = model->verify(place.threads()); !good) return std::move(good).error();
+    return model;
   };
-  return for_each(wanted, read, [](const std::string& path, const TensorFile& file) {
-    std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
-                file.checksums ? "every byte matches its checksum"
-                               : "the header is right; there are no checksums, so its data can't be checked");
+  return for_each(wanted, read, [](const std::string& path, const Model& model) {
+    std::printf("%s: %s, %s\n", path.c_str(), total_text(model).c_str(),
+                model.has_checksums() ? "every byte matches its checksum"
+                                      : "the header is right; there are no checksums, so its data can't be checked");
   });
 }
 
@@ -121,7 +124,9 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
          int& exit_code) {
   CLI::App* command = tensors.add_subcommand(name, what);
   const auto wanted = std::make_shared<Wanted>();
-  command->add_option("files", wanted->files, "safetensors files")->required()->type_name("FILE");
+  command->add_option("files", wanted->files, "safetensors files, indexes, or folders that hold a model")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");
   command->footer(std::string("Example:\n  ") + example + "\n");
   command->callback([wanted, act, &exit_code] { exit_code = act(*wanted); });
@@ -130,12 +135,17 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
 }  // namespace
 
 void add_tensors(CLI::App& app, int& exit_code) {
-  CLI::App* tensors = app.add_subcommand("tensors", "Look into tensor files (safetensors) and verify them");
+  CLI::App* tensors =
+      app.add_subcommand("tensors", "Look into tensor files (safetensors), verify, compare, copy and split them");
   tensors->require_subcommand(1);
-  add(*tensors, "ls", "List the tensors of files; reads their headers alone",
+  add(*tensors, "ls", "List the tensors of files and folders; reads their headers alone",
       "holdfast tensors ls model-00001-of-00002.safetensors", &list, exit_code);
   add(*tensors, "verify", "Read every byte of files and check it; exit code 2 where one is bad",
       "holdfast tensors verify *.safetensors", &verify, exit_code);
+  add_tensors_cat(*tensors, exit_code);
+  add_tensors_diff(*tensors, exit_code);
+  add_tensors_cp(*tensors, exit_code);
+  add_tensors_reshard(*tensors, exit_code);
 }
 
 }  // namespace holdfast::app

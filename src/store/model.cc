@@ -168,6 +168,13 @@ std::uint64_t Model::data_bytes() const {
   return bytes;
 }
 
+Status Model::verify(unsigned threads) const {
+  for (const ModelFile& file : *files_) {
+    if (Status good = file.tensors.verify(threads); !good) return good;
+  }
+  return Ok{};
+}
+
 bool Model::has_checksums() const {
   return std::all_of(files_->begin(), files_->end(),
                      [](const ModelFile& file) { return file.tensors.about().checksums.has_value(); });

@@ -55,6 +55,8 @@ class Model {
   /// By its name or that of one tied to it.
   std::optional<ModelTensor> find(const std::string& name) const;
   std::uint64_t data_bytes() const;
+  /// Reads every byte and checks it where there are checksums. Errors: as verify_tensor_file.
+  Status verify(unsigned threads) const;
   bool has_checksums() const;  ///< all of its files
 
  private:

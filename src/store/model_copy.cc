@@ -43,19 +43,34 @@ Status copy_pieces(const OpenTensorFile& from, world::NewFile& file, const world
   });
 }
 
+Result<bool> is_there(world::FileSource& files, const std::string& path) {
+  const auto file = files.open(path);
+  if (file) return true;
+  if (file.error().code() == Code::NotFound || file.error().code() == Code::Denied) return false;
+  return file.error();
+}
+
 /// Nothing of a copy may take the place of a file that another index names: until the new index is there, readers would
-/// find a mix. Nor may it lie beside a file that readers prefer.
+/// find a mix. Nor may it lie beside a file that readers prefer, or be one that they prefer to an index.
 Status refuse_old_model(world::FileSource& files, const Model& from, const std::string& folder) {
-  std::set<std::string> in_the_way = {kModelIndex};
-  if (!from.index_path().empty()) in_the_way.insert({kModelFile, from.index_name()});
-  for (const std::string& name : in_the_way) {
-    const auto old = files.open(inside(folder, name));
-    if (old) {
-      return Error(Code::BadInput,
-                   inside(folder, name) + " is there already; remove that model or name another folder");
+  const std::string index = inside(folder, kModelIndex);
+  const auto refuse = [](const std::string& path) {
+    return Error(Code::BadInput, path + " is there already; remove that model or name another folder");
+  };
+  const bool old_index = TRY(is_there(files, index), "look for an older model");
+  if (!from.index_path().empty()) {
+    const std::string own = inside(folder, from.index_name());
+    if (old_index) return refuse(index);
+    for (const std::string& path : {inside(folder, kModelFile), own}) {
+      if (TRY(is_there(files, path), "look for an older model")) return refuse(path);
     }
-    if (old.error().code() != Code::NotFound && old.error().code() != Code::Denied) return old.error();
+    return Ok{};
   }
+  const std::string& name = from.files().front().name;
+  if (!old_index) return Ok{};
+  const auto old = parse_sharded_index(TRY(read_index_text(files, index), "read the old index"));
+  const std::vector<std::string> taken = old ? old->files() : std::vector{name};
+  if (name == kModelFile || std::find(taken.begin(), taken.end(), name) != taken.end()) return refuse(index);
   return Ok{};
 }
 

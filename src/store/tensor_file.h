@@ -72,6 +72,8 @@ class OpenTensorFile {
   /// taken as they are, so the file should have been verified before. Returns the bytes that were checked. Errors: as
   /// read.
   Result<std::uint64_t> read_exactly(std::vector<DataRange> ranges, unsigned threads) const;
+  /// Reads every byte of the data and checks it where there are checksums. Errors: as read.
+  Status verify(unsigned threads) const;
   /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
   Result<Bytes> prefix() const;
 

@@ -218,10 +218,10 @@ Result<TensorFile> read_tensor_file(world::FileSource& files, const std::string&
 }
 
 Result<TensorFile> verify_tensor_file(world::FileSource& files, const std::string& path, unsigned threads) {
-  const std::unique_ptr<world::ReadableFile> file = TRY(files.open(path), "open");
-  TensorFile head = TRY(read_head(*file), path);
-  TRY(DataReader(*file, head).read({{0, head.header.data_bytes(), nullptr}}, threads), path + ": data");
-  return head;
+  auto file = OpenTensorFile::open(files, path);
+  if (!file) return std::move(file).error();
+  if (Status good = file->verify(threads); !good) return std::move(good).error();
+  return file->about();
 }
 
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
@@ -244,6 +244,11 @@ Status OpenTensorFile::read(std::vector<DataRange> ranges, unsigned threads) con
   spans.reserve(ranges.size());
   for (const DataRange& each : ranges) spans.push_back({each.begin, each.begin + each.out.size(), each.out.data()});
   TRY(DataReader(*file_, about_).read(spans, threads), path_ + ": data");
+  return Ok{};
+}
+
+Status OpenTensorFile::verify(unsigned threads) const {
+  TRY(DataReader(*file_, about_).read({{0, about_.header.data_bytes(), nullptr}}, threads), path_ + ": data");
   return Ok{};
 }
 

@@ -109,7 +109,8 @@ long double distance(const long double* a, const long double* b, unsigned parts)
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
     if (std::isinf(a[i]) && a[i] == b[i]) continue;
     const long double difference = std::abs(a[i] - b[i]);
-    apart = std::hypot(apart, std::isnan(difference) ? kInfinity : difference);
+    const long double counted = std::isnan(difference) ? kInfinity : difference;
+    apart = parts == 1 ? counted : std::hypot(apart, counted);
   }
   return apart;
 }

@@ -1,0 +1,56 @@
+// What the commands of `holdfast tensors` share: where files are, and how an error ends a command.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "app/progress.h"
+#include "store/model.h"
+#include "store/model_writer.h"
+#include "world/world.h"
+
+namespace CLI {
+class App;
+}
+
+namespace holdfast::app {
+
+/// The files that a command reads and writes, with its progress.
+class TensorsPlace {
+ public:
+  TensorsPlace();
+  /// A name as it is given at the command line, as the rest takes it.
+  static std::string named(const std::string& given);
+  /// Counted by `progress`.
+  world::FileSource& source() { return counted_; }
+  /// Where a model is to be written.
+  store::ModelPlace target();
+  Progress& progress() { return progress_; }
+  unsigned threads() const;
+  /// What tells this process's unfinished files from those of others.
+  static std::string aside();
+
+ private:
+  std::unique_ptr<world::World> world_;
+  Progress progress_;
+  CountedFiles counted_;
+};
+
+/// Prints the one line, and gives the exit code: 2 where the input is wrong, 1 where the work failed.
+int ended_by(const Error& error);
+
+/// Indented; names that are not UTF-8 with what can be shown of them.
+std::string json_text(const nlohmann::json& value);
+
+/// "with checksums", "without checksums"; "3 tensors in 2 files, 1.20 MB".
+std::string checksums_text(const store::Model& model);
+std::string total_text(const store::Model& model);
+
+// Each adds itself below `holdfast tensors`.
+void add_tensors_cat(CLI::App& tensors, int& exit_code);
+void add_tensors_cp(CLI::App& tensors, int& exit_code);
+void add_tensors_diff(CLI::App& tensors, int& exit_code);
+void add_tensors_reshard(CLI::App& tensors, int& exit_code);
+
+}  // namespace holdfast::app
