@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from holdfast.joining import attach
     from holdfast.errors import Stopped
     from holdfast.run import Run
+    from holdfast.sharded import weights
     from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify"]
+__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify", "weights"]
 
 _HOMES = {
     "attach": "joining",
@@ -28,6 +29,7 @@ _HOMES = {
     "load": "tensors",
     "save": "tensors",
     "verify": "tensors",
+    "weights": "sharded",
 }
 
 

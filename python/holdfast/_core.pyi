@@ -55,6 +55,31 @@ def verify_tensors(path: str) -> bool:
     """Reads every byte. False: the file has no checksums, its shape alone was checked."""
 
 def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
+def model_files(path: str) -> list[tuple[str, dict[str, str], list[TensorPlace]]]:
+    """Path, metadata and tensors of each file of a model; `path` is its folder, its index, or its one file."""
+
+def verify_model(path: str) -> bool:
+    """False: a file has no checksums. ValueError names a bad file."""
+
+class ModelSave:
+    """A model being saved into a folder, file by file. `kinds`: name, dtype and shape of each tensor."""
+
+    def __init__(
+        self,
+        folder: str,
+        kinds: list[tuple[str, str, list[int]]],
+        aliases: dict[str, str],
+        metadata: dict[str, str],
+        bytes_max: str,
+    ) -> None: ...
+    def plan(self) -> list[list[int]]:
+        """Which tensors go into each file, by their place in `kinds`."""
+
+    def write(self, file: int, tensors: list[SavedTensor]) -> None: ...
+    def commit(self) -> None: ...
+    def close(self) -> None:
+        """What was written and not committed is removed."""
+
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
 

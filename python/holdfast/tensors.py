@@ -16,44 +16,45 @@ from typing import Any, Literal
 import torch
 
 from holdfast import buffers
-from holdfast._core import load_tensors, save_tensors, tensor_header, verify_tensors
+from holdfast._core import load_tensors, save_tensors, tensor_header, verify_model, verify_tensors
 from holdfast.elements import TensorPlace, dtype_name, identity, storable, stored_shape, tensor_bytes, tensor_of
+from holdfast.member import SavedTensor
 
 ALIASES = "holdfast.aliases"  # metadata: a JSON object, second name of a tensor -> the name it is stored under
 
 Path = str | os.PathLike[str]
 
 
-def save(tensors: Mapping[str, torch.Tensor], path: Path, metadata: Mapping[str, str] | None = None) -> None:
+def save(
+    tensors: Mapping[str, torch.Tensor],
+    path: Path,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_bytes: int | str | None = None,
+) -> None:
     """Writes `path` whole or not at all; on return it outlives a crash of the machine. Tensors are stored row-major,
     wherever they are; two names of one tensor (tied weights) are stored once and tied again by `load`; another view of
-    the same memory is stored by itself. Errors: TypeError for what is no plain tensor, ValueError for what the format
-    has no room for, OSError."""
-    first_of: dict[tuple[Any, ...], str] = {}
-    aliases: dict[str, str] = {}
-    stored = []
-    alive = []  # the core reads within the call; until then the bytes must stay
-    for name, tensor in tensors.items():
-        _check(name, tensor)
-        if tensor.numel():
-            first = first_of.setdefault(identity(tensor), name)
-            if first != name:
-                aliases[name] = first
-                continue
-        data = tensor_bytes(tensor)
-        alive.append(data)
-        stored.append((name, dtype_name(tensor.dtype), stored_shape(tensor), buffers.view(data)))
+    the same memory is stored by itself. With `max_shard_bytes` (5_000_000_000, "5GB"), or where `path` is a folder
+    (then "5GB"), it is one: model.safetensors, or several files and their index; the model that was there is replaced
+    at once. Errors: TypeError for what is no plain tensor, ValueError for what the format has no room for, OSError."""
+    unique, aliases = told_apart(tensors)
     about = dict(metadata or {})
     about.setdefault("format", "pt")  # transformers reads no file without it
+    if max_shard_bytes is not None or os.path.isdir(path):
+        from holdfast import sharded
+
+        sharded.save(unique, aliases, path, about, "5GB" if max_shard_bytes is None else max_shard_bytes)
+        return
     if aliases:
         about[ALIASES] = json.dumps(aliases, separators=(",", ":"))
-    save_tensors(os.path.abspath(path), stored, about)
+    with Stored(unique) as stored:
+        save_tensors(os.path.abspath(path), stored, about)
 
 
 def load(
     path: Path, mode: Literal["copy", "map"] = "copy", names: Iterable[str] | None = None
 ) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, on the CPU, by name. `names`: these alone, without reading the others.
+    """The tensors of a safetensors file, or of a model in several (`path` is their folder or their index), on the CPU,
+    by name. `names`: these alone, without reading the others.
 
     "copy": into memory of their own, each chunk checked against its checksum as it comes, where the file has them (ours
     do). "map": the file itself, mapped privately, so that writing to a tensor changes no file; nothing is read or
@@ -63,6 +64,10 @@ def load(
         raise ValueError(f'mode is "copy" or "map", not {mode!r}')
     wanted = None if names is None else list(names)
     whole = os.path.abspath(path)
+    if is_model(whole):
+        from holdfast import sharded
+
+        return sharded.load(whole, mode, wanted)
     try:
         return _copied(whole, wanted) if mode == "copy" else _mapped(whole, wanted)
     except ValueError as error:
@@ -70,9 +75,48 @@ def load(
 
 
 def verify(path: Path) -> bool:
-    """Reads every byte and checks it. False: the file has no checksums, and only its shape was checked. Errors: as
+    """Reads every byte and checks it. False: a file has no checksums, and only its shape was checked. Errors: as
     `load`."""
-    return verify_tensors(os.path.abspath(path))
+    whole = os.path.abspath(path)
+    return verify_model(whole) if is_model(whole) else verify_tensors(whole)
+
+
+def is_model(path: str) -> bool:
+    """Whether `path` is a folder or an index, not a tensor file."""
+    return path.endswith(".json") or os.path.isdir(path)
+
+
+def told_apart(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Each tensor once, and the other names of those that have several. Errors: TypeError."""
+    first_of: dict[tuple[Any, ...], str] = {}
+    unique: dict[str, torch.Tensor] = {}
+    aliases: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        _check(name, tensor)
+        first = first_of.setdefault(identity(tensor), name) if tensor.numel() else name
+        if first == name:
+            unique[name] = tensor
+        else:
+            aliases[name] = first
+    return unique, aliases
+
+
+class Stored:
+    """Tensors as the core takes them. Their bytes stay as long as the `with` block: the core reads within its calls."""
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        self._data = [tensor_bytes(tensor) for tensor in tensors.values()]
+        self._list = [
+            (name, dtype_name(tensor.dtype), stored_shape(tensor), buffers.view(data))
+            for (name, tensor), data in zip(tensors.items(), self._data, strict=True)
+        ]
+
+    def __enter__(self) -> list[SavedTensor]:
+        return self._list
+
+    def __exit__(self, *_: object) -> None:
+        self._list.clear()
+        self._data.clear()
 
 
 def _check(name: str, tensor: Any) -> None:
@@ -85,11 +129,11 @@ def _check(name: str, tensor: Any) -> None:
 
 
 def _copied(path: str, names: list[str] | None) -> dict[str, torch.Tensor]:
-    aliases = {} if names is None else _aliases(path, tensor_header(path)[0])
+    aliases = {} if names is None else aliases_of(path, tensor_header(path)[0])
     stored = None if names is None else [aliases.get(name, name) for name in names]
     metadata, places, block = load_tensors(path, stored)
     data = torch.frombuffer(block, dtype=torch.uint8) if places and places[-1][4] else torch.empty(0, dtype=torch.uint8)
-    return _named({place[0]: _view(data, 0, place) for place in places}, _aliases(path, metadata), names)
+    return _named({place[0]: _view(data, 0, place) for place in places}, aliases_of(path, metadata), names)
 
 
 def _mapped(path: str, names: list[str] | None) -> dict[str, torch.Tensor]:
@@ -98,7 +142,7 @@ def _mapped(path: str, names: list[str] | None) -> dict[str, torch.Tensor]:
     # Mapped as `shared=False`: pages that are written to become this process's own.
     storage: Any = torch.UntypedStorage.from_file(path, shared=False, nbytes=size)
     data = torch.empty(0, dtype=torch.uint8).set_(storage)
-    aliases = _aliases(path, metadata)
+    aliases = aliases_of(path, metadata)
     stored = None if names is None else {aliases.get(name, name) for name in names}
     found = {place[0]: _view(data, begin, place) for place in places if stored is None or place[0] in stored}
     missing = [] if stored is None else sorted(stored - set(found))
@@ -118,7 +162,7 @@ def _view(data: torch.Tensor, begin: int, place: TensorPlace) -> torch.Tensor:
         raise ValueError(f"tensor {name}: {error}") from None
 
 
-def _aliases(path: str, metadata: Mapping[str, str]) -> dict[str, str]:
+def aliases_of(path: str, metadata: Mapping[str, str]) -> dict[str, str]:
     text = metadata.get(ALIASES)
     if text is None:
         return {}
