@@ -43,13 +43,6 @@ Status copy_pieces(const OpenTensorFile& from, world::NewFile& file, const world
   });
 }
 
-Result<bool> is_there(world::FileSource& files, const std::string& path) {
-  const auto file = files.open(path);
-  if (file) return true;
-  if (file.error().code() == Code::NotFound || file.error().code() == Code::Denied) return false;
-  return file.error();
-}
-
 /// Nothing of a copy may take the place of a file that another index names: until the new index is there, readers would
 /// find a mix. Nor may it lie beside a file that readers prefer, or be one that they prefer to an index.
 Status refuse_old_model(world::FileSource& files, const Model& from, const std::string& folder) {
