@@ -14,7 +14,6 @@ constexpr const char* kMend = "; fetch or write the model again";
 
 Error wrong(const std::string& path, const std::string& what) { return {Code::BadInput, path + ": " + what + kMend}; }
 
-/// A place may hide what is missing behind "denied", as S3 does.
 bool not_there(const Error& error) { return error.code() == Code::NotFound || error.code() == Code::Denied; }
 
 /// What a disk says of a folder that is opened as a file is Internal.
@@ -31,6 +30,12 @@ std::string name_of(const std::string& path) { return path.substr(folder_of(path
 
 std::string inside(const std::string& folder, const std::string& name) {
   return folder.empty() || folder.ends_with('/') ? folder + name : folder + '/' + name;
+}
+
+Result<bool> is_there(world::FileSource& files, const std::string& path) {
+  const auto file = files.open(path);
+  if (file || not_there(file.error())) return file.has_value();
+  return file.error();
 }
 
 Result<std::string> read_index_text(world::FileSource& files, const std::string& path) {

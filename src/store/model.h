@@ -73,6 +73,8 @@ class Model {
   std::map<std::string, ModelTensor, std::less<>> places_;                                      ///< with second names
 };
 
+/// Whether a file can be opened. A place may hide what is missing behind "denied", as S3 does. Errors: as open.
+Result<bool> is_there(world::FileSource& files, const std::string& path);
 /// The whole of a small file. Errors: as open; BadInput where it is larger than an index may be.
 Result<std::string> read_index_text(world::FileSource& files, const std::string& path);
 /// Puts it in place whole or not at all, so that on Ok it outlives a crash.

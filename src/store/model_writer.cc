@@ -33,18 +33,13 @@ bool is_shard_name(std::string_view name) {
   return name == ".safetensors";
 }
 
-Result<bool> is_there(world::FileSource& files, const std::string& path) {
-  const auto file = files.open(path);
-  if (file) return true;
-  if (file.error().code() == Code::NotFound || file.error().code() == Code::Denied) return false;
-  return file.error();
-}
-
 }  // namespace
 
 Status make_durable_dirs(world::Disk& disk, const std::string& folder) {
   std::vector<std::string> fresh;
-  for (std::string path = folder; !disk.exists(path); path = world::parent_of(path)) fresh.push_back(path);
+  for (std::string path = folder; path != "/" && !disk.exists(path); path = world::parent_of(path)) {
+    fresh.push_back(path);
+  }
   if (Status made = disk.make_dirs(folder); !made) return made;
   for (const std::string& path : fresh) {
     if (Status synced = disk.sync_dir(world::parent_of(path)); !synced) return synced;
