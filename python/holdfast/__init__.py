@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.joining import attach
     from holdfast.errors import Stopped
+    from holdfast.keys import Key
     from holdfast.run import Run
     from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify"]
+__all__ = ["Key", "Run", "Stopped", "__version__", "attach", "load", "save", "verify"]
 
 _HOMES = {
     "attach": "joining",
+    "Key": "keys",
     "Run": "run",
     "Stopped": "errors",
     "load": "tensors",

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/key_flags.h"
 #include "base/log.h"
 #include "run/coordinator.h"
 #include "store/dtype.h"
+#include "store/sealed_file.h"
 #include "store/tensor_file.h"
 #include "world/parallel.h"
 #include "world/real_world.h"
@@ -23,6 +25,7 @@ using store::TensorInfo;
 struct Wanted {
   std::vector<std::string> files;
   bool as_json = false;
+  KeyFlags key{.prefix = "--key", .file = {}, .env = {}, .command = {}};
 };
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
@@ -50,6 +53,7 @@ json file_json(const std::string& path, const TensorFile& file) {
           {"bytes", file.header.file_bytes()},
           {"metadata", file.header.metadata},
           {"checksums", file.checksums.has_value()},
+          {"sealed", file.checked},
           {"tensors", tensors}};
 }
 
@@ -71,7 +75,9 @@ void print_table(const std::string& path, const TensorFile& file) {
                 static_cast<int>(shape_width), shape.c_str(), size.c_str());
   };
   std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
-              file.checksums ? "with checksums" : "without checksums");
+              file.checked     ? "sealed"
+              : file.checksums ? "with checksums"
+                               : "without checksums");
   line("name", "dtype", "shape", "size");
   for (const TensorInfo& tensor : file.header.tensors) {
     line(tensor.name, tensor.dtype, store::shape_text(tensor.shape), size_text(tensor.end - tensor.begin));
@@ -79,13 +85,20 @@ void print_table(const std::string& path, const TensorFile& file) {
 }
 
 /// Each file in turn; the exit code of the worst.
-int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world::Disk&, const std::string&)>& read,
+int for_each(const Wanted& wanted,
+             const std::function<Result<TensorFile>(world::FileSource&, const std::string&)>& read,
              const std::function<void(const std::string&, const TensorFile&)>& print) {
   const auto world = world::make_real_world();
+  const Result<std::optional<store::SealKey>> key = read_key(wanted.key);
+  if (!key) {
+    log_error(key.error().message());
+    return run::kExitUsage;
+  }
+  store::UnsealedFiles files(world->disk(), *key);
   int exit_code = run::kExitDone;
   json all = json::array();
   for (const std::string& path : wanted.files) {
-    const Result<TensorFile> file = read(world->disk(), absolute(path));
+    const Result<TensorFile> file = read(files, absolute(path));
     if (!file) {
       log_error(file.error().message());
       all.push_back({{"file", path}, {"error", file.error().message()}});
@@ -102,18 +115,19 @@ int for_each(const Wanted& wanted, const std::function<Result<TensorFile>(world:
 
 int list(const Wanted& wanted) {
   return for_each(
-      wanted, [](world::Disk& disk, const std::string& path) { return store::read_tensor_file(disk, path); },
+      wanted, [](world::FileSource& files, const std::string& path) { return store::read_tensor_file(files, path); },
       print_table);
 }
 
 int verify(const Wanted& wanted) {
-  const auto read = [](world::Disk& disk, const std::string& path) {
-    return store::verify_tensor_file(disk, path, world::usable_cpus());
+  const auto read = [](world::FileSource& files, const std::string& path) {
+    return store::verify_tensor_file(files, path, world::usable_cpus());
   };
   return for_each(wanted, read, [](const std::string& path, const TensorFile& file) {
     std::printf("%s: %s, %s\n", path.c_str(), total_text(file).c_str(),
-                file.checksums ? "every byte matches its checksum"
-                               : "the header is right; there are no checksums, so its data can't be checked");
+                file.checked     ? "sealed, and every byte is as it was written"
+                : file.checksums ? "every byte matches its checksum"
+                                 : "the header is right; there are no checksums, so its data can't be checked");
   });
 }
 
@@ -123,6 +137,7 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
   const auto wanted = std::make_shared<Wanted>();
   command->add_option("files", wanted->files, "safetensors files")->required()->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");
+  add_key_flags(*command, wanted->key, "for encrypted files");
   command->footer(std::string("Example:\n  ") + example + "\n");
   command->callback([wanted, act, &exit_code] { exit_code = act(*wanted); });
 }
@@ -136,6 +151,7 @@ void add_tensors(CLI::App& app, int& exit_code) {
       "holdfast tensors ls model-00001-of-00002.safetensors", &list, exit_code);
   add(*tensors, "verify", "Read every byte of files and check it; exit code 2 where one is bad",
       "holdfast tensors verify *.safetensors", &verify, exit_code);
+  add_tensors_encrypt(*tensors, exit_code);
 }
 
 }  // namespace holdfast::app
