@@ -214,7 +214,7 @@ TEST_F(SealedFile, AFullDiskLosesNothing) {
     SealedFiles target(disk(), how, world_.random());
     SealedTensors large;
     large.add("a", 9 * kMiB).add("b", 9 * kMiB);
-    const Status done = save_tensor_file(target, kPath, large.list(), {}, 1);
+    const auto done = save_tensor_file(target, kPath, large.list(), {}, 1);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), Code::Unavailable);
   }

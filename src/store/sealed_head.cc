@@ -40,6 +40,8 @@ Bytes format_table(const SealedHead& head) {
 
 }  // namespace
 
+DataKey::~DataKey() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
+
 std::array<std::byte, 48> SealedHead::about(std::uint64_t chunk) const {
   ByteWriter writer;
   writer.put_bytes(file_id);
@@ -83,7 +85,7 @@ Bytes format_sealed_head(const SealedHead& head, const std::optional<DataKey>& k
   Bytes table = format_table(head);
   SealTag tag{};
   if (key) {
-    tag = SealCipher(*key, SealCipher::Use::Encrypt).encrypt({kTableNonce, 0}, about, table, table);
+    tag = SealCipher(key->bytes, SealCipher::Use::Encrypt).encrypt({kTableNonce, 0}, about, table, table);
   } else {
     tag = checksum_tag(crc32c(table, crc32c(about)));
   }
@@ -152,7 +154,7 @@ KeySlot wrap_key(const DataKey& data_key, const SealKey& key, const SealedHead& 
   slot.key_id = key.id();
   fill_random(slot.salt, random);
   world::Mac wrapping = wrapping_key(key, head, slot);
-  slot.tag = SealCipher(wrapping, SealCipher::Use::Encrypt).encrypt({}, head.file_id, data_key, slot.wrapped);
+  slot.tag = SealCipher(wrapping, SealCipher::Use::Encrypt).encrypt({}, head.file_id, data_key.bytes, slot.wrapped);
   OPENSSL_cleanse(wrapping.data(), wrapping.size());
   return slot;
 }
@@ -160,9 +162,9 @@ KeySlot wrap_key(const DataKey& data_key, const SealKey& key, const SealedHead& 
 std::optional<DataKey> unwrap_key(const KeySlot& slot, const SealKey& key, const SealedHead& head) {
   if (slot.key_id != key.id()) return std::nullopt;
   world::Mac wrapping = wrapping_key(key, head, slot);
-  DataKey data_key{};
+  DataKey data_key;
   const bool good =
-      SealCipher(wrapping, SealCipher::Use::Decrypt).decrypt({}, head.file_id, slot.wrapped, slot.tag, data_key);
+      SealCipher(wrapping, SealCipher::Use::Decrypt).decrypt({}, head.file_id, slot.wrapped, slot.tag, data_key.bytes);
   OPENSSL_cleanse(wrapping.data(), wrapping.size());
   if (!good) return std::nullopt;
   return data_key;

@@ -23,7 +23,11 @@ constexpr std::uint64_t kSealedChunkBytes = std::uint64_t{1} << 20U;
 constexpr std::size_t kKeySlots = 4;
 constexpr std::uint64_t kSealedPageBytes = 4096;
 
-using DataKey = std::array<std::byte, 32>;
+/// A file's own key; leaves nothing of it in memory.
+struct DataKey {
+  std::array<std::byte, 32> bytes{};
+  ~DataKey();
+};
 
 struct SealedChunk {
   std::uint64_t at = 0;      ///< counted from the first chunk stored
@@ -38,7 +42,7 @@ struct SealedChunk {
 struct KeySlot {
   SealKeyId key_id{};
   std::array<std::byte, 32> salt{};
-  DataKey wrapped{};
+  std::array<std::byte, 32> wrapped{};
   SealTag tag{};
 };
 

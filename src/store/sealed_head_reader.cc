@@ -181,9 +181,9 @@ Result<SealedHead> SealedHeadReader::read(world::ReadableFile& file, const std::
   TRY(file.read_at(head_.payload_begin + kSealedTableBegin, table), "read the table of chunks");
   const std::span<std::byte> entries = std::span(table).first(chunk_count_ * kSealedEntryBytes);
   if (!all_zeros(BytesView(table).subspan(entries.size()))) return damaged("what lies behind the table of chunks is");
-  const bool good =
-      key ? SealCipher(*key, SealCipher::Use::Decrypt).decrypt({kTableNonce, 0}, fixed_, entries, table_tag_, entries)
-          : checksum_tag(crc32c(entries, crc32c(fixed_))) == table_tag_;
+  const bool good = key ? SealCipher(key->bytes, SealCipher::Use::Decrypt)
+                              .decrypt({kTableNonce, 0}, fixed_, entries, table_tag_, entries)
+                        : checksum_tag(crc32c(entries, crc32c(fixed_))) == table_tag_;
   if (!good) return damaged("the table of chunks or what stands before it is");
   SealedHead head = head_;
   head.chunks = TRY(parse_table(entries, head), "table of chunks");

@@ -20,7 +20,7 @@ constexpr std::uint64_t kScratchBytesMax = std::uint64_t{16} << 20U;
 /// What one thread needs to open chunks. The key is set once.
 struct Opener {
   explicit Opener(const std::optional<DataKey>& key) {
-    if (key) cipher.emplace(*key, SealCipher::Use::Decrypt);
+    if (key) cipher.emplace(key->bytes, SealCipher::Use::Decrypt);
   }
   std::span<std::byte> room(std::size_t size) {
     if (!plain) plain.emplace(kSealedChunkBytes);

@@ -1,6 +1,4 @@
 // Changing the key of a sealed file in place: the new key's slot is on stable storage before the old one's is blanked.
-#include <openssl/crypto.h>
-
 #include <algorithm>
 
 #include "store/sealed_file.h"
@@ -54,11 +52,10 @@ Status rekey(world::Disk& disk, const std::string& path, const SealKey& old, con
   const bool has_fresh = opens(head, fresh);
   // A crash may have come after the last write of the same call.
   if (has_fresh && slots_of(head, old).empty()) return Ok{};
-  std::optional<DataKey> data_key = TRY(reader->data_key(has_fresh ? fresh : old), "open");
+  const std::optional<DataKey> data_key = TRY(reader->data_key(has_fresh ? fresh : old), "open");
   (void)TRY(reader->read(*readable, data_key), "open");  // nothing is changed in a file that is damaged
   const std::unique_ptr<world::WritableFile> file = TRY(disk.change(path), "open for writing");
   if (!has_fresh) TRY(add_key(*file, head, fresh, *data_key, random), "add the new key");
-  OPENSSL_cleanse(data_key->data(), data_key->size());
   for (const std::size_t slot : slots_of(head, old))
     TRY(put_slot(*file, head, slot, std::nullopt), "remove the old key");
   return Ok{};

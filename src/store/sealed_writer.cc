@@ -4,8 +4,6 @@
 #include <cstring>
 #include <mutex>
 
-#include <openssl/crypto.h>
-
 #include "base/check.h"
 #include "store/aligned_bytes.h"
 #include "store/compression.h"
@@ -28,7 +26,7 @@ struct SealerKeys {
 /// What one thread needs to seal chunks.
 struct Sealer {
   explicit Sealer(const SealerKeys& keys) {
-    if (keys.data_key) cipher.emplace(*keys.data_key, SealCipher::Use::Encrypt);
+    if (keys.data_key) cipher.emplace(keys.data_key->bytes, SealCipher::Use::Encrypt);
     if (keys.level > 0) compressor.emplace(keys.level);
   }
   std::optional<SealCipher> cipher;
@@ -60,9 +58,7 @@ class SealingFile : public world::NewFile {
  public:
   SealingFile(SealedHead head, SealerKeys keys, const ChunkPlan& plan)
       : head_(std::move(head)), keys_(std::move(keys)), plan_(plan) {}
-  ~SealingFile() override {
-    if (keys_.data_key) OPENSSL_cleanse(keys_.data_key->data(), keys_.data_key->size());
-  }
+  ~SealingFile() override = default;
   SealingFile(const SealingFile&) = delete;
   SealingFile& operator=(const SealingFile&) = delete;
 
@@ -270,7 +266,7 @@ Result<std::unique_ptr<world::NewFile>> SealedFiles::begin(const std::string& na
   fill_random(head.file_id, random_);
   SealerKeys keys{.data_key = std::nullopt, .level = how_.level};
   if (how_.key) {
-    fill_random(keys.data_key.emplace(), random_);
+    fill_random(keys.data_key.emplace().bytes, random_);
     head.slots[0] = wrap_key(*keys.data_key, *how_.key, head, random_);
   }
   if (how_.level == 0) {

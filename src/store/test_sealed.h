@@ -63,7 +63,7 @@ class SealedTest : public testing::Test {
 
   void save(const SealedTensors& tensors, const Sealing& how, const std::string& path = kPath) {
     SealedFiles target(disk(), how, world().random());
-    const Status done = save_tensor_file(target, path, tensors.list(), {{"k", "v"}}, 1);
+    const auto done = save_tensor_file(target, path, tensors.list(), {{"k", "v"}}, 1);
     ASSERT_TRUE(done) << done.error().message();
   }
   Result<LoadedTensors> load(const std::optional<SealKey>& key,
