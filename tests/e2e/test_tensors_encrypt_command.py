@@ -94,7 +94,7 @@ def test_rekey_changes_the_key_and_nothing_else(secret: Path, key: Path, tmp_pat
     assert tensors("verify", secret, "--key-env", "K", K="c" * 64).returncode == 0
 
 
-def test_a_damaged_file_is_neither_encrypted_nor_decrypted(model: Path, secret: Path, key: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_not_copied(model: Path, secret: Path, key: Path, tmp_path: Path) -> None:
     for file, command in ((model, "encrypt"), (secret, "decrypt")):
         damaged = bytearray(file.read_bytes())
         damaged[-1] ^= 1
