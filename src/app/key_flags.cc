@@ -39,7 +39,8 @@ Result<std::string> from_env(const std::string& name) {
 }
 
 Result<std::string> from_command(const std::string& command) {
-  std::FILE* const pipe = ::popen(command.c_str(), "re");
+  // The flag is for a command line of the user's own.
+  std::FILE* const pipe = ::popen(command.c_str(), "re");  // NOLINT(bugprone-command-processor)
   if (pipe == nullptr) return Error(Code::BadInput, "it can't be started");
   std::string printed = read_all(pipe);
   const int status = ::pclose(pipe);
