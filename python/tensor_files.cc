@@ -7,10 +7,12 @@
 #include <cstdlib>
 
 #include "on_disk.h"
+#include "store/compression.h"
 #include "store/dtype.h"
 #include "store/model.h"
 #include "store/model_writer.h"
 #include "store/shard_plan.h"
+#include "store/sealed_file.h"
 #include "store/tensor_file.h"
 #include "tensor_list.h"
 #include "world/locations.h"
@@ -21,6 +23,22 @@ namespace {
 namespace py = pybind11;
 using store::AlignedBytes;
 
+using OptionalKey = std::optional<std::string>;  // 32 bytes, which holdfast.keys has seen to
+
+std::optional<store::SealKey> seal_key(const OptionalKey& key) {
+  if (!key) return std::nullopt;
+  return *store::parse_seal_key(as_bytes(*key), true);
+}
+
+/// As on_locations, whose files are plain ones to `call`.
+template <typename Call>
+auto on_files(const std::string& path, const OptionalKey& key, Call call) {
+  return on_locations(path, [&](world::Locations& sealed) {
+    store::UnsealedFiles files(sealed, seal_key(key));
+    return call(files);
+  });
+}
+
 py::list listed(const std::vector<store::TensorInfo>& tensors) {
   py::list list;
   for (const store::TensorInfo& each : tensors) {
@@ -29,22 +47,28 @@ py::list listed(const std::vector<store::TensorInfo>& tensors) {
   return list;
 }
 
-py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names) {
-  auto loaded = on_locations(
-      path, [&](world::Locations& files) { return store::load_tensor_file(files, path, names, threads()); });
+py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names,
+                       const OptionalKey& key) {
+  auto loaded =
+      on_files(path, key, [&](world::FileSource& files) { return store::load_tensor_file(files, path, names, threads()); });
   const py::list tensors = listed(loaded.tensors);
   return py::make_tuple(loaded.file.header.metadata, tensors, std::make_unique<AlignedBytes>(std::move(loaded.block)));
 }
 
-py::tuple tensor_header(const std::string& path) {
-  const auto file = on_locations(path, [&](world::Locations& files) { return store::read_tensor_file(files, path); });
+py::tuple tensor_header(const std::string& path, const OptionalKey& key) {
+  const auto file = on_files(path, key, [&](world::FileSource& files) { return store::read_tensor_file(files, path); });
   return py::make_tuple(file.header.metadata, listed(file.header.tensors), file.header.data_begin,
                         file.checksums.has_value());
 }
 
-bool verify_tensors(const std::string& path) {
-  return on_locations(path, [&](world::Locations& files) { return store::verify_tensor_file(files, path, threads()); })
-      .checksums.has_value();
+bool is_sealed(const std::string& path) {
+  return on_locations(path, [&](world::Locations& files) { return store::read_sealed_about(files, path); }).has_value();
+}
+
+bool verify_tensors(const std::string& path, const OptionalKey& key) {
+  const auto file =
+      on_files(path, key, [&](world::FileSource& files) { return store::verify_tensor_file(files, path, threads()); });
+  return file.checked || file.checksums.has_value();
 }
 
 std::string aside_name() {
@@ -52,10 +76,13 @@ std::string aside_name() {
   return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++saves);
 }
 
-void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata) {
+void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata,
+                  const OptionalKey& key, int level) {
   const std::string aside = aside_name();
   const TensorList given(tensors);
-  on_locations(path, [&](world::Locations& files) {
+  const auto world = world::make_real_world();
+  on_locations(path, [&](world::Locations& plain) {
+    store::SealedFiles files(plain, {.key = seal_key(key), .level = level}, world->random());
     return store::save_tensor_file(files, path, given.all(), std::move(metadata), threads(), aside);
   });
 }
@@ -126,6 +153,13 @@ class ModelSave {
   std::unique_ptr<world::World> world_;
   std::optional<store::ModelWriter> writer_;  ///< destroyed before its disk
 };
+py::bytes parse_key(const std::string& given, bool may_be_raw) {
+  const auto key = store::parse_seal_key(as_bytes(given), may_be_raw);
+  if (!key) raise(key.error());
+  return {reinterpret_cast<const char*>(key->bytes().data()), key->bytes().size()};
+}
+
+std::string key_id(const std::string& key) { return store::key_id_text(seal_key(key)->id()); }
 
 }  // namespace
 
@@ -151,6 +185,10 @@ void bind_tensor_files(py::module_& module) {
       .def("write", &ModelSave::write)
       .def("commit", &ModelSave::commit)
       .def("close", &ModelSave::close);
+  module.def("is_sealed", &is_sealed);
+  module.def("parse_key", &parse_key);
+  module.def("key_id", &key_id);
+  module.attr("COMPRESSION_LEVEL_MAX") = store::kCompressionLevelMax;
 }
 
 }  // namespace holdfast::python

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.joining import attach
     from holdfast.checkpointer import Checkpointer
     from holdfast.errors import CheckpointError, Stopped
+    from holdfast.keys import Key
     from holdfast.run import Run
     from holdfast.sharded import weights
     from holdfast.tensors import load, save, verify
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Checkpointer",
+    "Key",
     "Run",
     "Stopped",
     "__version__",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "attach": "joining",
+    "Key": "keys",
     "Run": "run",
     "Stopped": "errors",
     "CheckpointError": "errors",

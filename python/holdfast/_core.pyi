@@ -46,13 +46,15 @@ class Block:
     def __init__(self, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-def load_tensors(path: str, names: list[str] | None) -> tuple[dict[str, str], list[TensorPlace], Block]:
+def load_tensors(
+    path: str, names: list[str] | None, key: bytes | None
+) -> tuple[dict[str, str], list[TensorPlace], Block]:
     """Metadata and tensors, each byte checked; places count from the block's start. ValueError names a bad file."""
 
-def tensor_header(path: str) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
-    """Metadata, tensors, where in the file their places count from, and whether there are checksums."""
+def tensor_header(path: str, key: bytes | None) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
+    """Metadata, tensors, where in the (unsealed) file their places count from, and whether there are checksums."""
 
-def verify_tensors(path: str) -> bool:
+def verify_tensors(path: str, key: bytes | None) -> bool:
     """Reads every byte. False: the file has no checksums, its shape alone was checked."""
 
 def archive_kind(path: str) -> str:
@@ -66,7 +68,19 @@ def load_archive(
 def verify_archive(path: str, key: bytes | None) -> bool:
     """Reads every tensor. False: the file has no checksums."""
 
-def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
+def save_tensors(
+    path: str, tensors: list[SavedTensor], metadata: dict[str, str], key: bytes | None, level: int
+) -> None:
+    """`key`: encrypts; `level`: compresses, unless it is 0."""
+
+def is_sealed(path: str) -> bool: ...
+def parse_key(given: bytes, may_be_raw: bool) -> bytes:
+    """The 32 bytes of a key that is given in hexadecimal digits, in base64 or raw. ValueError."""
+
+def key_id(key: bytes) -> str: ...
+
+COMPRESSION_LEVEL_MAX: int
+
 def is_remote(path: str) -> bool:
     """Whether it is a URL that `load_tensors` reads over the net."""
 

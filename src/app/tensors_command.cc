@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/key_flags.h"
 #include "app/tensors_any_kind.h"
 #include "app/tensors_commands.h"
 #include "app/tensors_convert_command.h"
@@ -13,6 +14,7 @@
 #include "run/coordinator.h"
 #include "store/archive.h"
 #include "store/dtype.h"
+#include "store/sealed_file.h"
 #include "world/locations.h"
 
 namespace holdfast::app {
@@ -28,6 +30,7 @@ using store::TensorInfo;
 struct Wanted {
   std::vector<std::string> files;
   bool as_json = false;
+  KeyFlags key{.prefix = "--key", .file = {}, .env = {}, .command = {}};
 };
 
 /// What is told of a file or a model.
@@ -35,6 +38,7 @@ struct Seen {
   json entry;
   std::string total;
   bool checksums = false;
+  bool sealed = false;  ///< encrypted or compressed, with checks of its own
   std::vector<std::vector<std::string>> rows;  ///< the first holds the titles
 };
 
@@ -54,7 +58,8 @@ json file_json(const std::string& path, const TensorFile& file) {
   return {{"file", path},
           {"bytes", file.header.file_bytes()},
           {"metadata", file.header.metadata},
-          {"checksums", file.checksums.has_value()}};
+          {"checksums", file.checksums.has_value()},
+          {"sealed", file.checked}};
 }
 
 Seen seen_file(const std::string& path, const TensorFile& file) {
@@ -62,6 +67,7 @@ Seen seen_file(const std::string& path, const TensorFile& file) {
   Seen seen{file_json(path, file),
             std::to_string(count) + (count == 1 ? " tensor, " : " tensors, ") + size_text(file.header.data_bytes()),
             file.checksums.has_value(),
+            file.checked,
             {{"name", "dtype", "shape", "size"}}};
   json tensors = json::array();
   for (const TensorInfo& tensor : file.header.tensors) {
@@ -83,6 +89,7 @@ Seen seen_model(const std::string& path, const Model& model) {
   Seen seen{{{"file", path}, {"index", model.index_path()}, {"bytes", bytes}, {"files", files}},
             total_text(model),
             model.has_checksums(),
+            false,
             {{"name", "dtype", "shape", "size", "file"}}};
   json tensors = json::array();
   for (const ModelTensor& tensor : model.tensors()) {
@@ -97,15 +104,15 @@ Seen seen_model(const std::string& path, const Model& model) {
 }
 
 /// A file of any kind, or a model; with `verify` every byte is read and checked.
-Result<Seen> look(TensorsPlace& place, const std::string& given, bool verify) {
+Result<Seen> look(TensorsPlace& place, world::FileSource& files, const std::string& given, bool verify) {
   const std::string path = TensorsPlace::named(given);
-  const Result<std::string> kind = store::archive_kind(place.source(), path);
+  const Result<std::string> kind = store::archive_kind(files, path);
   if (kind && *kind != store::kSafetensorsKind) {
-    const auto file = read_other_kind(place.source(), path, verify, place.threads());
+    const auto file = read_other_kind(files, path, verify, place.threads());
     if (!file) return file.error();
     return seen_file(given, *file);
   }
-  const auto model = Model::open(place.source(), path, place.threads());
+  const auto model = Model::open(files, path, place.threads());
   if (!model) return model.error();
   if (verify) {
     place.progress().begin("verifying", model->data_bytes());
@@ -119,10 +126,13 @@ Result<Seen> look(TensorsPlace& place, const std::string& given, bool verify) {
 /// Each file or model in turn; the exit code of the worst.
 int for_each(const Wanted& wanted, bool verify, const std::function<void(const std::string&, const Seen&)>& print) {
   TensorsPlace place;
+  const Result<std::optional<store::SealKey>> key = read_key(wanted.key);
+  if (!key) return ended_by(key.error());
+  store::UnsealedFiles files(place.source(), *key);
   int exit_code = run::kExitDone;
   json all = json::array();
   for (const std::string& path : wanted.files) {
-    const Result<Seen> seen = look(place, path, verify);
+    const Result<Seen> seen = look(place, files, path, verify);
     if (!seen) {
       const std::string why = world::without_secrets(seen.error().message(), path);
       log_error(printable(why));
@@ -141,14 +151,17 @@ int for_each(const Wanted& wanted, bool verify, const std::function<void(const s
 int list(const Wanted& wanted) {
   return for_each(wanted, /*verify=*/false, [](const std::string& path, const Seen& seen) {
     std::printf("%s: %s, %s\n%s", path.c_str(), seen.total.c_str(),
-                seen.checksums ? "with checksums" : "without checksums", text_table(seen.rows, {3}).c_str());
+                seen.sealed      ? "sealed"
+                : seen.checksums ? "with checksums"
+                                 : "without checksums", text_table(seen.rows, {3}).c_str());
   });
 }
 
 int verify(const Wanted& wanted) {
   return for_each(wanted, /*verify=*/true, [](const std::string& path, const Seen& seen) {
     std::printf("%s: %s, %s\n", path.c_str(), seen.total.c_str(),
-                seen.checksums ? "every byte matches its checksum"
+                seen.sealed      ? "sealed, and every byte is as it was written"
+                : seen.checksums ? "every byte matches its checksum"
                                : "the header is right; there are no checksums, so its data can't be checked");
   });
 }
@@ -163,6 +176,7 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
       ->required()
       ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");
+  add_key_flags(*command, wanted->key, "for encrypted files");
   command->footer(std::string("Example:\n  ") + example + "\n");
   command->callback([wanted, act, &exit_code] { exit_code = act(*wanted); });
 }
@@ -178,6 +192,7 @@ void add_tensors(CLI::App& app, int& exit_code) {
   add(*tensors, "verify", "Read every byte of files and check it; exit code 2 where one is bad",
       "holdfast tensors verify *.safetensors", &verify, exit_code);
   add_tensors_convert(*tensors, exit_code);
+  add_tensors_encrypt(*tensors, exit_code);
   add_tensors_cat(*tensors, exit_code);
   add_tensors_diff(*tensors, exit_code);
   add_tensors_cp(*tensors, exit_code);

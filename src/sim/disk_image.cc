@@ -111,10 +111,14 @@ Status DiskImage::write(Inode& file, std::size_t offset, BytesView bytes) {
     status = Error(Code::Unavailable, "Input/output error");
   }
   if (written == 0) return status;
-  const Unsynced part{.offset = offset, .size = written};
+  Unsynced part{.offset = offset, .size = written, .before = {}};
+  if (offset < before) {
+    const auto begin = file.bytes.begin() + static_cast<std::ptrdiff_t>(offset);
+    part.before.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(written, before - offset)));
+  }
   const auto behind = std::upper_bound(file.unsynced.begin(), file.unsynced.end(), part,
                                        [](const Unsynced& a, const Unsynced& b) { return a.offset < b.offset; });
-  file.unsynced.insert(behind, part);
+  file.unsynced.insert(behind, std::move(part));
   file.bytes.resize(std::max(before, offset + written));
   std::copy_n(bytes.begin(), written, file.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
   used_ += file.bytes.size() - before;

@@ -39,6 +39,11 @@ Bytes surviving_bytes(const Inode& file, SimRandom& random) {
     const std::size_t kept = random.chance(keep) ? (torn ? random.below(part.size + 1) : part.size) : 0;
     if (kept > 0) end = part.offset + kept;
     scramble(std::span(left).subspan(part.offset + kept, part.size - kept), random);
+    // Most often what was to be overwritten is still there.
+    if (part.before.size() > kept && random.chance(0.7)) {
+      std::copy(part.before.begin() + static_cast<std::ptrdiff_t>(kept), part.before.end(),
+                left.begin() + static_cast<std::ptrdiff_t>(part.offset + kept));
+    }
   }
   if (file.unsynced.empty() || file.bytes.size() > last) return left;
   // The size may have been written although the bytes were not.

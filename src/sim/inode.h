@@ -22,6 +22,7 @@ using Names = std::map<std::string, InodePtr>;
 struct Unsynced {
   std::size_t offset = 0;
   std::size_t size = 0;
+  Bytes before;         ///< what stood there, shorter where the write went beyond the file's end
   bool doomed = false;  ///< a sync of it failed: later syncs say Ok and don't write it, as Linux does
 };
 

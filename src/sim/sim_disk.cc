@@ -109,6 +109,13 @@ Result<std::unique_ptr<world::WritableFile>> SimDisk::create(const std::string& 
   return std::unique_ptr<world::WritableFile>(std::make_unique<SimWritable>(*this, *std::move(file), path));
 }
 
+Result<std::unique_ptr<world::WritableFile>> SimDisk::change(const std::string& path) {
+  if (Status entered = enter("change " + path, image().policy.name_error); !entered) return std::move(entered).error();
+  auto file = image().open(path);
+  if (!file) return std::move(file).error();
+  return std::unique_ptr<world::WritableFile>(std::make_unique<SimWritable>(*this, *std::move(file), path));
+}
+
 Result<std::unique_ptr<world::ReadableFile>> SimDisk::open(const std::string& path) {
   if (Status entered = enter("open " + path, image().policy.name_error); !entered) return std::move(entered).error();
   auto file = image().open(path);

@@ -11,6 +11,7 @@ class SimDisk final : public world::Disk {
  public:
   SimDisk(Cluster& cluster, ProcessRecord& process) : cluster_(cluster), process_(process) {}
   Result<std::unique_ptr<world::WritableFile>> create(const std::string& path) override;
+  Result<std::unique_ptr<world::WritableFile>> change(const std::string& path) override;
   Result<std::unique_ptr<world::ReadableFile>> open(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;

@@ -72,6 +72,25 @@ TEST(SimDisk, UnsyncedBytesAreKeptTornOrLost) {
   EXPECT_TRUE(seen.contains(std::string(7, '\0')));
 }
 
+TEST(SimDisk, AnUnsyncedChangeInPlaceLeavesOldNewOrTornBytesAndTheRestAlone) {
+  std::set<std::string> seen;
+  for (const std::uint64_t seed : always(200)) {
+    SimWorld world(seed);
+    make_ckpt(world);
+    ASSERT_TRUE(write(world, "/ckpt/a", "..oooo.."));
+    ASSERT_TRUE(world.disk().sync_dir("/ckpt"));
+    auto file = world.disk().change("/ckpt/a");
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write_at(2, as_bytes("nnnn")));
+    world.crash();
+    world.restart();
+    const std::string left = read(world, "/ckpt/a");
+    EXPECT_EQ(left.substr(0, 2) + left.substr(6), "....");
+    seen.insert(left.substr(2, 4));
+  }
+  EXPECT_TRUE(seen.contains("oooo") && seen.contains("nnnn") && seen.contains("nnoo"));
+}
+
 TEST(SimDisk, EachUnsyncedAppendHasItsOwnFate) {
   bool middle_lost = false;
   for (const std::uint64_t seed : always(300)) {

@@ -26,6 +26,7 @@ struct TensorFile {
   SafetensorsHeader header;            ///< metadata as in the file, but for our checksums
   std::optional<Checksums> checksums;  ///< none where another program wrote it
   std::uint32_t header_crc = 0;        ///< CRC32C of all bytes before the data, those of the checksums among them
+  bool checked = false;                ///< by its source, byte for byte: it needs no checksums
 };
 
 /// Reads and checks the header alone. Errors name the file: NotFound, BadInput (no safetensors), Corrupt (the header

@@ -46,7 +46,9 @@ Result<TensorFile> parse_head(BytesView prefix, std::uint64_t file_size) {
 Result<TensorFile> read_head(world::ReadableFile& file) {
   const Result<Bytes> prefix = read_prefix(file);
   if (!prefix) return prefix.error();
-  return parse_head(*prefix, file.size());
+  Result<TensorFile> head = parse_head(*prefix, file.size());
+  if (head) head->checked = file.checked();
+  return head;
 }
 
 /// Bytes of the data buffer, from `begin` up to `end`, that belong at `out`.
@@ -126,10 +128,10 @@ class DataReader {
       }
       blocks.push_back({head_.header.data_begin + each.begin, {into, each.size()}});
     }
+    const bool to_check = head_.checksums && !file_.checked();
     return file_.read_blocks(blocks, threads, [&](std::size_t i) {
       const Piece& each = pieces[i];
-      if (Status good = head_.checksums ? check(each.chunk, each.begin, blocks[i].into) : Status(Ok{}); !good)
-        return good;
+      if (Status good = to_check ? check(each.chunk, each.begin, blocks[i].into) : Status(Ok{}); !good) return good;
       for (const Span& part : each.parts) {
         if (part.out == nullptr || direct(each)) continue;
         std::memcpy(part.out, blocks[i].into.data() + (part.begin - each.begin), part.end - part.begin);

@@ -42,6 +42,10 @@ class RenamedFile final : public NewFile {
 
 }  // namespace
 
+Result<std::unique_ptr<WritableFile>> Disk::change(const std::string& path) {
+  return Error(Code::Internal, path + ": can't be changed in place here");
+}
+
 std::uint64_t Disk::piece_bytes(const std::string& /*path*/, std::uint64_t /*total*/) const { return kPieceBytes; }
 
 Result<std::unique_ptr<NewFile>> Disk::begin(const std::string& path, const std::string& aside, const Pieces& pieces) {

@@ -29,6 +29,8 @@ class Disk : public FileSource, public FileTarget {
  public:
   /// Creates or truncates.
   virtual Result<std::unique_ptr<WritableFile>> create(const std::string& path) = 0;
+  /// To write into a file that is there, in place; `append` goes to its end. Internal where this disk can't.
+  virtual Result<std::unique_ptr<WritableFile>> change(const std::string& path);
   /// Replaces `to` atomically.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   /// A file or an empty directory.

@@ -30,6 +30,8 @@ class ReadableFile {
   /// block or of `arrived`, is what it returns; no block is begun after it.
   virtual Status read_blocks(std::span<const BlockRead> blocks, unsigned threads,
                              const std::function<Status(std::size_t)>& arrived);
+  /// Whether every byte is checked against its writer's tags on the way: checksums of one's own would tell nothing new.
+  virtual bool checked() const { return false; }
 };
 
 class FileSource {
@@ -39,11 +41,13 @@ class FileSource {
   virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& name) = 0;
 };
 
-/// How a file of a known size is cut for writing: piece 0 holds `head` bytes more than the others, the last is shorter.
+/// How a file is cut for writing: piece 0 holds `head` bytes more than the others, the last is shorter.
 struct Pieces {
   std::uint64_t head = 0;
   std::uint64_t piece = 0;
   std::uint64_t total = 0;
+  bool total_is_most =
+      false;  ///< the file may end before: the last piece written is then shorter, later ones never come
 
   std::uint64_t count() const;  ///< at least 1
   std::uint64_t begin(std::uint64_t index) const { return index == 0 ? 0 : head + index * piece; }

@@ -97,6 +97,13 @@ Result<std::unique_ptr<WritableFile>> RealDisk::create(const std::string& path) 
   return std::unique_ptr<WritableFile>(std::make_unique<PosixWritable>(std::move(fd), path));
 }
 
+Result<std::unique_ptr<WritableFile>> RealDisk::change(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+  // Not O_APPEND: with it the kernel appends what is to be written elsewhere, too.
+  if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return os_error(errno, path);
+  return std::unique_ptr<WritableFile>(std::make_unique<PosixWritable>(std::move(fd), path));
+}
+
 Result<std::unique_ptr<ReadableFile>> RealDisk::open(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a FIFO must not hold us up
   if (!fd) return os_error(errno, path);

@@ -53,6 +53,17 @@ TEST_F(RealDiskTest, CallsAFullDiskUnavailableAndNamesThePath) {
   EXPECT_EQ(status.error().message(), "/dev/full: No space left on device");
 }
 
+TEST_F(RealDiskTest, ChangesAFileInPlaceAndAtItsEnd) {
+  write("a", "a long text");
+  const auto file = disk_.change(dir_.path("a"));
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->append(as_bytes("!")));
+  ASSERT_TRUE((*file)->write_at(2, as_bytes("neat")));
+  ASSERT_TRUE((*file)->sync());
+  EXPECT_EQ(as_text(*read_file(disk_, dir_.path("a"), 100)), "a neat text!");
+  EXPECT_EQ(disk_.change(dir_.path("none")).error().code(), Code::NotFound);
+}
+
 TEST_F(RealDiskTest, TruncatesWhatItCreatesAgain) {
   write("a", "a long text");
   write("a", "b");
