@@ -11,8 +11,8 @@
 #include "store/dtype.h"
 #include "store/model.h"
 #include "store/model_writer.h"
-#include "store/shard_plan.h"
 #include "store/sealed_file.h"
+#include "store/shard_plan.h"
 #include "store/tensor_file.h"
 #include "tensor_list.h"
 #include "world/locations.h"
@@ -49,8 +49,8 @@ py::list listed(const std::vector<store::TensorInfo>& tensors) {
 
 py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names,
                        const OptionalKey& key) {
-  auto loaded =
-      on_files(path, key, [&](world::FileSource& files) { return store::load_tensor_file(files, path, names, threads()); });
+  auto loaded = on_files(
+      path, key, [&](world::FileSource& files) { return store::load_tensor_file(files, path, names, threads()); });
   const py::list tensors = listed(loaded.tensors);
   return py::make_tuple(loaded.file.header.metadata, tensors, std::make_unique<AlignedBytes>(std::move(loaded.block)));
 }

@@ -38,7 +38,7 @@ struct Seen {
   json entry;
   std::string total;
   bool checksums = false;
-  bool sealed = false;  ///< encrypted or compressed, with checks of its own
+  bool sealed = false;                         ///< encrypted or compressed, with checks of its own
   std::vector<std::vector<std::string>> rows;  ///< the first holds the titles
 };
 
@@ -153,7 +153,8 @@ int list(const Wanted& wanted) {
     std::printf("%s: %s, %s\n%s", path.c_str(), seen.total.c_str(),
                 seen.sealed      ? "sealed"
                 : seen.checksums ? "with checksums"
-                                 : "without checksums", text_table(seen.rows, {3}).c_str());
+                                 : "without checksums",
+                text_table(seen.rows, {3}).c_str());
   });
 }
 
@@ -162,7 +163,7 @@ int verify(const Wanted& wanted) {
     std::printf("%s: %s, %s\n", path.c_str(), seen.total.c_str(),
                 seen.sealed      ? "sealed, and every byte is as it was written"
                 : seen.checksums ? "every byte matches its checksum"
-                               : "the header is right; there are no checksums, so its data can't be checked");
+                                 : "the header is right; there are no checksums, so its data can't be checked");
   });
 }
 
@@ -171,8 +172,9 @@ void add(CLI::App& tensors, const char* name, const char* what, const char* exam
   CLI::App* command = tensors.add_subcommand(name, what);
   const auto wanted = std::make_shared<Wanted>();
   command
-      ->add_option("files", wanted->files,
-                   "tensor files (safetensors, torch.save, tensorizer), folders of a model or of DCP; also URLs and s3://")
+      ->add_option(
+          "files", wanted->files,
+          "tensor files (safetensors, torch.save, tensorizer), folders of a model or of DCP; also URLs and s3://")
       ->required()
       ->type_name("FILE");
   command->add_flag("--json", wanted->as_json, "for programs: a list with an entry for each file");

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "sim/sim_world.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"
 #include "store/test_sealed.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/safetensors.h"
 #include "store/sealed_layout.h"
 #include "world/hmac.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/safetensors.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"

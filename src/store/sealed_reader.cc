@@ -7,7 +7,7 @@
 
 #include "store/aligned_bytes.h"
 #include "store/compression.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/sealed_file.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"

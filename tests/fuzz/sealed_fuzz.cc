@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 #include "store/sealed_file.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"
