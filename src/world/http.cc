@@ -249,9 +249,12 @@ class Slot {
     }
     if (!begin_body()) return false;
     Result<bool> more = exchange_->take_body(bytes);
-    if (!more) attempt_.against = std::move(more).error();
-    enough_ = more && !*more;
-    return more && *more;
+    if (!more) {
+      attempt_.against = std::move(more).error();
+      return false;
+    }
+    enough_ = !*more;
+    return *more;
   }
 
   /// Shows the exchange the head, once.

@@ -49,8 +49,9 @@ void HttpHead::take(std::string_view line) {
 
 std::optional<std::uint64_t> parse_count(std::string_view text) {
   std::uint64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, count);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, failure] = std::from_chars(begin, end, count);
   if (failure != std::errc() || stop != end) return std::nullopt;
   return count;
 }

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "world/fd.h"
@@ -21,7 +22,8 @@ namespace holdfast::world {
 
 class S3Server {
  public:
-  S3Server() {
+  /// `program`: where versitygw lies.
+  explicit S3Server(std::string program) : program_(std::move(program)) {
     for (int tries = 0; tries < 3 && !start(); ++tries) stop();  // another process may take the port before it does
     EXPECT_GT(pid_, 0) << "versitygw does not start; tools/setup test builds it";
   }
@@ -55,15 +57,14 @@ class S3Server {
   bool start() {
     port_ = free_port();
     std::filesystem::create_directories(dir_.path("models"));
-    const std::string program = HOLDFAST_SERVERS "/versitygw";
     const std::string listen = "127.0.0.1:" + std::to_string(port_);
     const std::string folder = dir_.path("");
-    const char* words[] = {program.c_str(), "--port", listen.c_str(), "--quiet", "posix", folder.c_str(), nullptr};
+    const char* words[] = {program_.c_str(), "--port", listen.c_str(), "--quiet", "posix", folder.c_str(), nullptr};
     const char* environment[] = {"ROOT_ACCESS_KEY=key", "ROOT_SECRET_KEY=secret", nullptr};
     posix_spawn_file_actions_t actions{};
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    const int failed = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, const_cast<char**>(words),
+    const int failed = ::posix_spawn(&pid_, program_.c_str(), &actions, nullptr, const_cast<char**>(words),
                                      const_cast<char**>(environment));
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) pid_ = 0;
@@ -82,6 +83,7 @@ class S3Server {
     pid_ = 0;
   }
 
+  std::string program_;
   TempDir dir_;
   std::uint16_t port_ = 0;
   pid_t pid_ = 0;

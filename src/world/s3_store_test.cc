@@ -38,7 +38,7 @@ class S3StoreTest : public testing::Test {
     return file;
   }
 
-  S3Server server_;
+  S3Server server_{HOLDFAST_SERVERS "/versitygw"};
   std::unique_ptr<World> world_ = make_real_world();
   HttpClient client_{world_->random(), {}};
   std::unique_ptr<ObjectStore> store_ = make_s3_store(client_, world_->random(), server_.settings(), "models", {});

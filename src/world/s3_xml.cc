@@ -57,7 +57,7 @@ std::string format_parts(std::span<const S3Part> parts) {
   pugi::xml_node list = document.append_child("CompleteMultipartUpload");
   for (std::size_t i = 0; i < parts.size(); ++i) {
     pugi::xml_node part = list.append_child("Part");
-    part.append_child("PartNumber").text().set(static_cast<unsigned long long>(i + 1));
+    part.append_child("PartNumber").text().set(i + 1);
     part.append_child("ETag").text().set(parts[i].etag.c_str());
     if (!parts[i].crc32c.empty()) part.append_child("ChecksumCRC32C").text().set(parts[i].crc32c.c_str());
   }
