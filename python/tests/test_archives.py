@@ -263,7 +263,8 @@ def small_files(tmp_path: Path) -> list[tuple[Path, dict[str, torch.Tensor], str
     write_tensorizer(tmp_path / "t.tz", tensors)
     params = EncryptionParams.from_string("s", opslimit=1, memlimit=8192)
     write_tensorizer(tmp_path / "e.tz", {name: each.clone() for name, each in tensors.items()}, encryption=params)
-    return [(saved(tmp_path, tensors), tensors, None), (tmp_path / "t.tz", tensors, None), (tmp_path / "e.tz", tensors, "s")]
+    paths = ((saved(tmp_path, tensors), None), (tmp_path / "t.tz", None), (tmp_path / "e.tz", "s"))
+    return [(path, tensors, key) for path, key in paths]
 
 
 def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:

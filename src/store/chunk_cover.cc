@@ -14,17 +14,15 @@ constexpr std::uint64_t kComparisonsMax = 50'000'000;
 
 Error bad(const std::string& why) { return {Code::BadInput, why}; }
 
-std::string box_text(const Box& box) {
-  return "the part of " + shape_text(box.sizes) + " at " + shape_text(box.offsets);
-}
+std::string box_text(const Box& box) { return "the part of " + shape_text(box.shape) + " at " + shape_text(box.begin); }
 
 std::uint64_t volume(std::span<const std::uint64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{1}, std::multiplies<>());
 }
 
 bool overlap(const Box& a, const Box& b) {
-  for (std::size_t i = 0; i < a.sizes.size(); ++i) {
-    if (a.offsets[i] >= b.offsets[i] + b.sizes[i] || b.offsets[i] >= a.offsets[i] + a.sizes[i]) return false;
+  for (std::size_t i = 0; i < a.shape.size(); ++i) {
+    if (a.begin[i] >= b.begin[i] + b.shape[i] || b.begin[i] >= a.begin[i] + a.shape[i]) return false;
   }
   return true;
 }
@@ -35,7 +33,7 @@ std::size_t busiest_dimension(std::span<const Box* const> boxes, std::size_t dim
   std::size_t most = 0;
   for (std::size_t i = 0; i < dimensions; ++i) {
     std::set<std::uint64_t> begins;
-    for (const Box* box : boxes) begins.insert(box->offsets[i]);
+    for (const Box* box : boxes) begins.insert(box->begin[i]);
     if (begins.size() <= most) continue;
     most = begins.size();
     best = i;
@@ -48,13 +46,11 @@ Status check_apart(std::vector<const Box*> boxes, std::size_t dimensions) {
   if (boxes.size() < 2) return Ok{};
   if (dimensions == 0) return bad("it is kept twice");
   const std::size_t along = busiest_dimension(boxes, dimensions);
-  std::sort(boxes.begin(), boxes.end(),
-            [&](const Box* a, const Box* b) { return a->offsets[along] < b->offsets[along]; });
+  std::sort(boxes.begin(), boxes.end(), [&](const Box* a, const Box* b) { return a->begin[along] < b->begin[along]; });
   std::vector<const Box*> open;
   std::uint64_t comparisons = 0;
   for (const Box* box : boxes) {
-    std::erase_if(open,
-                  [&](const Box* each) { return each->offsets[along] + each->sizes[along] <= box->offsets[along]; });
+    std::erase_if(open, [&](const Box* each) { return each->begin[along] + each->shape[along] <= box->begin[along]; });
     comparisons += open.size();
     if (comparisons > kComparisonsMax) return bad("it is kept in more parts than can be compared");
     for (const Box* each : open) {
@@ -72,17 +68,17 @@ Status check_cover(std::span<const std::uint64_t> shape, std::span<const Box> bo
   std::uint64_t covered = 0;
   std::vector<const Box*> filled;
   for (const Box& box : boxes) {
-    if (box.offsets.size() != shape.size() || box.sizes.size() != shape.size()) {
+    if (box.begin.size() != shape.size() || box.shape.size() != shape.size()) {
       return bad(box_text(box) + " has other dimensions than the tensor");
     }
     for (std::size_t i = 0; i < shape.size(); ++i) {
-      if (box.offsets[i] > shape[i] || box.sizes[i] > shape[i] - box.offsets[i]) {
+      if (box.begin[i] > shape[i] || box.shape[i] > shape[i] - box.begin[i]) {
         return bad(box_text(box) + " lies outside the tensor of " + shape_text(shape));
       }
     }
-    if (volume(box.sizes) == 0) continue;
+    if (volume(box.shape) == 0) continue;
     filled.push_back(&box);
-    if (__builtin_add_overflow(covered, volume(box.sizes), &covered)) return bad("its parts overlap");
+    if (__builtin_add_overflow(covered, volume(box.shape), &covered)) return bad("its parts overlap");
   }
   if (Status apart = check_apart(std::move(filled), shape.size()); !apart) return apart;
   if (covered == total) return Ok{};
@@ -91,16 +87,16 @@ Status check_cover(std::span<const std::uint64_t> shape, std::span<const Box> bo
 
 bool is_run(std::span<const std::uint64_t> shape, const Box& box) {
   std::size_t i = 0;
-  while (i < shape.size() && box.sizes[i] == 1) ++i;
+  while (i < shape.size() && box.shape[i] == 1) ++i;
   for (++i; i < shape.size(); ++i) {
-    if (box.sizes[i] != shape[i]) return false;
+    if (box.shape[i] != shape[i]) return false;
   }
   return true;
 }
 
 std::uint64_t first_element(std::span<const std::uint64_t> shape, const Box& box) {
   std::uint64_t at = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) at = at * shape[i] + box.offsets[i];
+  for (std::size_t i = 0; i < shape.size(); ++i) at = at * shape[i] + box.begin[i];
   return at;
 }
 
@@ -111,13 +107,13 @@ void place_box(std::span<const std::uint64_t> shape, const Box& box, std::size_t
     std::memcpy(tensor.data(), elements.data(), element_bytes);
     return;
   }
-  const std::size_t row = box.sizes.back() * element_bytes;
+  const std::size_t row = box.shape.back() * element_bytes;
   Box line = box;  // goes through the box's rows
   for (std::size_t from = 0; from < elements.size(); from += row) {
     std::memcpy(tensor.data() + first_element(shape, line) * element_bytes, elements.data() + from, row);
     for (std::size_t i = shape.size() - 1; i-- > 0;) {
-      if (++line.offsets[i] < box.offsets[i] + box.sizes[i]) break;
-      line.offsets[i] = box.offsets[i];
+      if (++line.begin[i] < box.begin[i] + box.shape[i]) break;
+      line.begin[i] = box.begin[i];
     }
   }
 }

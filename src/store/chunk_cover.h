@@ -1,19 +1,14 @@
-// Boxes of a tensor that is kept in parts.
+// Whether boxes of a tensor that is kept in parts cover it, and where their elements go.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "store/slices.h"
 
 namespace holdfast::store {
-
-struct Box {
-  std::vector<std::uint64_t> offsets;
-  std::vector<std::uint64_t> sizes;
-};
 
 /// Whether every element of a tensor of `shape`, whose elements 64 bits can count, lies in exactly one of `boxes`.
 /// Errors: BadInput, saying which lies outside, overlaps, or that some are in none.

@@ -50,9 +50,9 @@ TEST(ChunkCover, PartsArePutToTheirPlaces) {
   std::vector<Box> boxes = {{{0, 0}, {3, 1}}, {{0, 1}, {2, 3}}, {{2, 1}, {1, 3}}};
   for (const Box& box : boxes) {
     Bytes elements;
-    for (std::uint64_t i = 0; i < box.sizes[0]; ++i) {
-      for (std::uint64_t j = 0; j < box.sizes[1]; ++j) {
-        elements.push_back(static_cast<std::byte>((box.offsets[0] + i) * 4 + box.offsets[1] + j));
+    for (std::uint64_t i = 0; i < box.shape[0]; ++i) {
+      for (std::uint64_t j = 0; j < box.shape[1]; ++j) {
+        elements.push_back(static_cast<std::byte>((box.begin[0] + i) * 4 + box.begin[1] + j));
       }
     }
     place_box(shape, box, 1, elements, tensor);

@@ -73,9 +73,9 @@ class DcpFolder final : public TensorArchive {
     const TorchZip zip = TRY(TorchZip::open(slice), "read");
     const std::optional<TorchTensor> chunk = TRY(torch_tensor(zip.pickle(), zip.pickle().root()), "read");
     if (!chunk) return bad("holds no tensor");
-    if (chunk->meta || chunk->dtype != tensor.dtype || chunk->shape != box.sizes) {
+    if (chunk->meta || chunk->dtype != tensor.dtype || chunk->shape != box.shape) {
       return bad("holds a tensor of " + shape_text(chunk->shape) + " and " + std::string(chunk->dtype->name) +
-                 ", not of " + shape_text(box.sizes) + " and " + std::string(tensor.dtype->name));
+                 ", not of " + shape_text(box.shape) + " and " + std::string(tensor.dtype->name));
     }
     const std::size_t element = tensor.dtype->bytes;
     if (is_run(tensor.shape, box)) {

@@ -154,15 +154,14 @@ class Reader {
     if (chunks == nullptr || chunks->kind != PickleKind::List) return bad("without chunks");
     std::vector<Box> boxes;
     for (const PickleValue& chunk : pickle_.items(*chunks)) {
-      Box box {
-        TRY(counts(chunk, "offsets"), "chunk")
-        , TRY(counts(chunk, "sizes"), "chunk")
-      };
-      if (std::find(box.sizes.begin(), box.sizes.end(), 0U) == box.sizes.end()) boxes.push_back(std::move(box));
+      Box box;  // member by member: a return from within its braces would leak what is there already
+      box.begin = TRY(counts(chunk, "offsets"), "chunk");
+      box.shape = TRY(counts(chunk, "sizes"), "chunk");
+      if (std::find(box.shape.begin(), box.shape.end(), 0U) == box.shape.end()) boxes.push_back(std::move(box));
     }
     if (Status done = check_cover(tensor.shape, boxes); !done) return std::move(done).error();
     for (const Box& box : boxes) {
-      const auto item = items_.find(key(name, box.offsets));
+      const auto item = items_.find(key(name, box.begin));
       if (item == items_.end()) return bad("a chunk is kept nowhere");
       tensor.items.push_back(item->second);
     }

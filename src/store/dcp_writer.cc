@@ -48,9 +48,9 @@ void put_tensor(PickleWriter& out, const DcpTensor& tensor) {
   for (const Box& box : tensor.boxes) {
     out.global(kModule, "ChunkStorageMetadata").empty_tuple().object().dict().mark();
     out.text("offsets");
-    put_size(out, box.offsets);
+    put_size(out, box.begin);
     out.text("sizes");
-    put_size(out, box.sizes);
+    put_size(out, box.shape);
     out.set_all().state();
   }
   out.append_all().set_all().state();
@@ -60,7 +60,7 @@ void put_items(PickleWriter& out, const DcpTensor& tensor) {
   for (std::size_t i = 0; i < tensor.items.size(); ++i) {
     out.global(kModule, "MetadataIndex").empty_tuple().object().dict().mark();
     out.text("fqn").text(tensor.name).text("offset");
-    put_size(out, tensor.boxes[i].offsets);
+    put_size(out, tensor.boxes[i].begin);
     out.text("index").integer(i).set_all().state();
     out.global("torch.distributed.checkpoint.filesystem", "_StorageInfo").empty_tuple().object().dict().mark();
     out.text("relative_path").text(tensor.items[i].file);
