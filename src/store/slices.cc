@@ -32,10 +32,11 @@ Result<Slice> slice_from(const TensorInfo& tensor, const json& entry) {
   if (!entry.is_object() || entry.size() != 3) return wrong(name, "must be an object of three keys");
   const auto of = entry.find("of");
   if (of == entry.end() || !of->is_string()) return wrong(name, "of must be the name of the whole tensor");
-  Slice slice {
-    of->get<std::string>(), TRY(numbers(name, entry, "shape"), "read")
-    , TRY(numbers(name, entry, "begin"), "read")
-  };
+  // One at a time: a return from within braces would leak what they already hold.
+  Slice slice;
+  slice.of = of->get<std::string>();
+  slice.shape = TRY(numbers(name, entry, "shape"), "read");
+  slice.begin = TRY(numbers(name, entry, "begin"), "read");
   if (slice.shape.size() != tensor.shape.size() || slice.begin.size() != tensor.shape.size()) {
     return wrong(name, "has other dimensions than the tensor");
   }

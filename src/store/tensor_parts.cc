@@ -123,7 +123,9 @@ Result<std::vector<PartRun>> plan_read(const WholeTensor& tensor, const Box& wan
       if (intersection(*shared, other)) return Error(Code::BadInput, "two parts hold the same elements");
     }
     elements += element_count(shared->shape);
-    add_runs(part, TRY(in_bytes(part.box, *bits), "part"), to, TRY(in_bytes(*shared, *bits), "part"), runs);
+    const ByteBox from = TRY(in_bytes(part.box, *bits), "part");
+    const ByteBox both = TRY(in_bytes(*shared, *bits), "part");
+    add_runs(part, from, to, both, runs);
     taken.push_back(*shared);
   }
   if (elements != element_count(wanted.shape)) {
