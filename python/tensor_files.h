@@ -5,7 +5,7 @@
 
 namespace holdfast::python {
 
-/// Binds load_tensors, save_tensors, tensor_header and verify_tensors (python/holdfast/_core.pyi).
+/// Binds what reads and writes tensor files (python/holdfast/_core.pyi).
 void bind_tensor_files(pybind11::module_& module);
 
 }  // namespace holdfast::python

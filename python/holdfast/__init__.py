@@ -16,17 +16,33 @@ if TYPE_CHECKING:
     from holdfast.joining import attach
     from holdfast.errors import Stopped
     from holdfast.run import Run
+    from holdfast.memory import keep_memory, kept_memory
+    from holdfast.streaming import stream
     from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Stopped", "__version__", "attach", "load", "save", "verify"]
+__all__ = [
+    "Run",
+    "Stopped",
+    "__version__",
+    "attach",
+    "keep_memory",
+    "kept_memory",
+    "load",
+    "save",
+    "stream",
+    "verify",
+]
 
 _HOMES = {
     "attach": "joining",
     "Run": "run",
     "Stopped": "errors",
+    "keep_memory": "memory",
+    "kept_memory": "memory",
     "load": "tensors",
     "save": "tensors",
+    "stream": "streaming",
     "verify": "tensors",
 }
 

@@ -45,16 +45,45 @@ class Block:
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-def load_tensors(path: str, names: list[str] | None) -> tuple[dict[str, str], list[TensorPlace], Block]:
+class Counter:
+    """Bytes that have been read or written."""
+
+    def value(self) -> int: ...
+
+class Stream:
+    """Tensors of a file in order, read ahead on a thread of its own. ValueError, FileNotFoundError, OSError."""
+
+    def __init__(self, path: str, names: list[str] | None, window_bytes: int, checksums: bool) -> None: ...
+    def metadata(self) -> dict[str, str]: ...
+    def next(self) -> tuple[TensorPlace, Block] | None:
+        """Its place counts from the block's start; None after the last and once stopped."""
+
+    def stop(self) -> None: ...
+
+def load_tensors(
+    path: str, names: list[str] | None, checksums: bool = True, done: Counter | None = None
+) -> tuple[dict[str, str], list[TensorPlace], Block]:
     """Metadata and tensors, each byte checked; places count from the block's start. ValueError names a bad file."""
 
+def load_slices(
+    path: str, slices: list[tuple[str, list[tuple[int, int]]]], checksums: bool, done: Counter | None
+) -> tuple[dict[str, str], list[TensorPlace], Block]:
+    """As load_tensors: by name a range for each dimension, no name twice, in the order asked for."""
+
+def load_into(path: str, tensors: list[SavedTensor], checksums: bool, done: Counter | None) -> None:
+    """Fills the buffers of tensors, no name twice."""
+
+def keep_memory(bytes_max: int) -> None: ...
+def kept_memory() -> int: ...
 def tensor_header(path: str) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
     """Metadata, tensors, where in the file their places count from, and whether there are checksums."""
 
 def verify_tensors(path: str) -> bool:
     """Reads every byte. False: the file has no checksums, its shape alone was checked."""
 
-def save_tensors(path: str, tensors: list[SavedTensor], metadata: dict[str, str]) -> None: ...
+def save_tensors(
+    path: str, tensors: list[SavedTensor], metadata: dict[str, str], done: Counter | None = None
+) -> None: ...
 def fork_twice() -> int:
     """0 in a new process that leads its own session and falls to the next subreaper; here its pid. RuntimeError."""
 
