@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from store_lib import peers, table
-from store_lib.cases import CASES, LIMIT, Case, file_of
+from store_lib.cases import CASES, LEFT_OUT, LIMIT, Case, file_of, is_there
 from store_lib.promises import checks
 from store_lib.rows import Row, find
 
@@ -28,7 +28,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--gb", type=float, default=2.0, help="size of the model")
     parser.add_argument("--rounds", type=int, default=5, help="each runs every system of every case once")
     parser.add_argument("--runs", type=int, default=4, help="loads or saves a process; the first is shown apart")
-    parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only this one; repeatable")
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", action="append", choices=names, help="only this one; repeatable")
     parser.add_argument("--systems", default="", help="only those whose names begin so, with commas between")
     parser.add_argument("--folder", type=Path, help="where the files go; by default one under /tmp")
     parser.add_argument("--json", default="", metavar="FILE", help="write the rows here")
@@ -54,16 +55,19 @@ class Bench:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TOKENIZERS_PARALLELISM": "false"}
         done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PROCESS_S_MAX)
         if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"code {done.returncode}")
+            lines = done.stderr.strip().splitlines()
+            raise RuntimeError(lines[-1] if lines else f"ended with code {done.returncode}")
         return done.stdout
 
     def worker(self, what: str, system: str, path: Path, *more: str) -> dict[str, Any]:
-        words = [str(self.python), "-m", "store_lib.worker", what, system, str(path), "--gb", str(self.options.gb), *more]
-        result: dict[str, Any] = json.loads(self.call(words).splitlines()[-1])
+        words = [str(self.python), "-m", "store_lib.worker", what, system, str(path), "--gb", str(self.options.gb)]
+        result: dict[str, Any] = json.loads(self.call([*words, *more]).splitlines()[-1])
         return result
 
-    def prepare(self) -> None:
-        self.model_bytes = self.worker("prepare", "all", self.folder)["bytes"]
+    def prepare(self, todo: list[tuple[Case, list[str]]]) -> None:
+        """Writes what the cases load."""
+        files = {file_of(system): None for case, systems in todo for system in systems if not case.saves}
+        self.model_bytes = self.worker("prepare", ",".join(files or ["model.safetensors"]), self.folder)["bytes"]
 
     def measure(self, case: Case, system: str) -> dict[str, Any]:
         runs = str(self.options.runs)
@@ -75,7 +79,8 @@ class Bench:
             return {"runs": [json.loads(line) for line in text.splitlines()]}
         if case.saves:
             return self.worker("save", system, self.folder / "saved.new", "--runs", runs)
-        return self.worker("load", system, self.folder / file_of(system), "--runs", runs, *(["--cold"] if case.cold else []))
+        cold = ["--cold"] if case.cold else []
+        return self.worker("load", system, self.folder / file_of(system), "--runs", runs, *cold)
 
     def round(self, case: Case, systems: list[str]) -> None:
         for system in systems:
@@ -93,23 +98,29 @@ class Bench:
 
 def chosen(options: argparse.Namespace) -> list[tuple[Case, list[str]]]:
     starts = tuple(options.systems.split(",")) if options.systems else ("",)
-    cases = [case for case in CASES if not options.case or case.name in options.case]
+    cases = [case for case in CASES if is_there(case) and (not options.case or case.name in options.case)]
     return [(case, [each for each in case.systems if each.startswith((LIMIT, *starts))]) for case in cases]
 
 
 def run(bench: Bench) -> int:
     options = bench.options
     say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; files in {bench.folder}")
-    bench.prepare()
+    todo = chosen(options)
+    bench.prepare(todo)
     say(f"{bench.model_bytes} bytes, {options.rounds} rounds")
     for number in range(options.rounds):
-        for case, systems in chosen(options):
+        for case, systems in todo:
             bench.round(case, systems)
         say(f"round {number + 1} done, load {os.getloadavg()[0]:.1f}")
     bench.rows.sort(key=lambda row: [case.name for case in CASES].index(row.case))
     found = checks(bench.rows, bench.model_bytes)
     for line in ["", *table.speeds(bench.rows), "", *table.promises(found), ""]:
         say(line)
+    for case in CASES:
+        if not is_there(case):
+            say(f"left out: {case.name}: this Holdfast has no `{case.needs}` for holdfast.load")
+    for name, why in LEFT_OUT.items():
+        say(f"left out: {name}: {why}")
     for failure in dict.fromkeys(bench.failures):
         say(f"FAILED: {failure}")
     if options.json:
@@ -121,7 +132,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     options.root = options.root.resolve()
     began = time.monotonic()
-    python = peers.install(options.root, say)
+    alone = all(system.startswith(("holdfast", LIMIT)) for _, systems in chosen(options) for system in systems)
+    python = Path(sys.executable) if alone else peers.install(options.root, say)
     limits = peers.build_limits(options.root)
     folder = Path(tempfile.mkdtemp(prefix="bench-store-", dir=options.folder))
     try:

@@ -13,6 +13,7 @@ class Case:
     systems: tuple[str, ...]  # the limit first
     cold: bool = False
     saves: bool = False
+    needs: str = ""  # a parameter of holdfast.load
 
 
 CASES = (
@@ -46,9 +47,35 @@ CASES = (
         ),
         cold=True,
     ),
+    Case("load_encrypted", ("holdfast_encrypted", "tensorizer_encrypted_1", "tensorizer_encrypted_2"), needs="key"),
     Case("save_durable", ("limit: direct_write_8", "holdfast", "tensorizer", "safetensors"), saves=True),
 )
 
 
+LEFT_OUT = {
+    "load_http": "loads from HTTP beside curl and tensorizer are not part of this benchmark yet",
+    "load_s3": "loads from S3 beside tensorizer and the Run:ai streamer are not part of this benchmark yet",
+}
+
+# The files that are loaded, and which of systems.SAVERS writes them.
+FILES = {
+    "model.safetensors": "holdfast",
+    "model.tensors": "tensorizer",
+    "encrypted.safetensors": "holdfast_encrypted",
+    "encrypted.tensors": "tensorizer_encrypted",
+}
+
+
 def file_of(system: str) -> str:
-    return "model.tensors" if system.startswith("tensorizer") else "model.safetensors"
+    """The one that a system loads."""
+    start = "encrypted" if "encrypted" in system else "model"
+    return f"{start}.tensors" if system.startswith("tensorizer") else f"{start}.safetensors"
+
+
+def is_there(case: Case) -> bool:
+    """Whether this Holdfast can do what the case asks for."""
+    import inspect
+
+    import holdfast
+
+    return not case.needs or case.needs in inspect.signature(holdfast.load).parameters

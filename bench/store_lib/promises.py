@@ -29,6 +29,7 @@ PROMISES = (
     Promise("load_cold", "holdfast", "limit", 0.95),
     Promise("load_cold", "holdfast", "tensorizer", 8.0, cpu=True),
     Promise("load_cold", "holdfast_unchecked", "tensorizer", 20.0, cpu=True),
+    Promise("load_encrypted", "holdfast_encrypted", "tensorizer", 3.0),
     Promise("save_durable", "holdfast", "limit", 0.9),
     Promise("save_durable", "holdfast", "tensorizer", 2.5),
 )
@@ -66,5 +67,6 @@ def memory_checks(rows: Sequence[Row], model_bytes: int) -> list[Check]:
         if row.case in ("load_warm", "load_cold") and row.system in ("holdfast", "holdfast_unchecked"):
             above = (row.peak_above - model_bytes) / (1 << 20)
             holds = row.peak_above <= model_bytes + MEMORY_ABOVE_MODEL
-            found.append(Check(f"{row.case}: {row.system}, memory above the model", f"{above:.0f} MiB", "<= 64 MiB", holds))
+            what = f"{row.case}: {row.system}, memory above the model"
+            found.append(Check(what, f"{above:.0f} MiB", "<= 64 MiB", holds))
     return found

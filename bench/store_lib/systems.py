@@ -11,6 +11,7 @@ import torch
 
 Tensors = dict[str, torch.Tensor]
 PAGE = 4096
+KEY = bytes(range(32))
 
 
 def touched(tensors: Tensors) -> Tensors:
@@ -71,6 +72,19 @@ def runai() -> Callable[[Path], Any]:
     return load
 
 
+def holdfast_encrypted() -> Callable[[Path], Any]:
+    import holdfast as module
+
+    load: Any = module.load
+    return lambda path: load(path, key=KEY)
+
+
+def tensorizer_encrypted(readers: int) -> Callable[[Path], Any]:
+    from tensorizer import DecryptionParams
+
+    return tensorizer(readers, encryption=DecryptionParams.from_key(KEY))
+
+
 LOADERS: dict[str, Callable[[], Callable[[Path], Any]]] = {
     "holdfast": holdfast,
     "holdfast_unchecked": lambda: holdfast(checksums=False),
@@ -81,6 +95,9 @@ LOADERS: dict[str, Callable[[], Callable[[Path], Any]]] = {
     "tensorizer_verified": lambda: tensorizer(4, verify_hash=True),
     "fastsafetensors": fastsafetensors,
     "runai": runai,
+    "holdfast_encrypted": holdfast_encrypted,
+    "tensorizer_encrypted_1": lambda: tensorizer_encrypted(1),
+    "tensorizer_encrypted_2": lambda: tensorizer_encrypted(2),
 }
 
 
@@ -106,8 +123,25 @@ def save_safetensors(tensors: Tensors, path: Path) -> None:
     save_file(tensors, path)
 
 
+def save_encrypted_holdfast(tensors: Tensors, path: Path) -> None:
+    import holdfast as module
+
+    save: Any = module.save
+    save(tensors, path, key=KEY)
+
+
+def save_encrypted_tensorizer(tensors: Tensors, path: Path) -> None:
+    from tensorizer import EncryptionParams, TensorSerializer
+
+    file = TensorSerializer(str(path), encryption=EncryptionParams(KEY))
+    file.write_state_dict(tensors)
+    file.close()
+
+
 SAVERS: dict[str, Callable[[Tensors, Path], None]] = {
     "holdfast": save_holdfast,
     "tensorizer": save_tensorizer,
     "safetensors": save_safetensors,
+    "holdfast_encrypted": save_encrypted_holdfast,
+    "tensorizer_encrypted": save_encrypted_tensorizer,
 }

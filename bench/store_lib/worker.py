@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from store_lib import model
+from store_lib.cases import FILES
 from store_lib.systems import LOADERS, SAVERS
 
 
@@ -81,13 +82,12 @@ def saves(system: str, path: Path, gigabytes: float, runs: int) -> dict[str, Any
     return {"runs": result, "peak_rss": peak, "peak_above": 0}
 
 
-def prepare(folder: Path, gigabytes: float) -> None:
+def prepare(folder: Path, names: list[str], gigabytes: float) -> None:
     """The files that are loaded, synced."""
     tensors = model.state(gigabytes)
-    SAVERS["holdfast"](tensors, folder / "model.safetensors")
-    SAVERS["tensorizer"](tensors, folder / "model.tensors")
-    for path in folder.iterdir():
-        with open(path, "rb") as file:
+    for name in names:
+        SAVERS[FILES[name]](tensors, folder / name)
+        with open(folder / name, "rb") as file:
             os.fsync(file.fileno())
     print(json.dumps({"bytes": model.size(tensors)}))
 
@@ -95,14 +95,14 @@ def prepare(folder: Path, gigabytes: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["load", "save", "prepare"])
-    parser.add_argument("system")
+    parser.add_argument("system", help="to prepare: the files, with commas between")
     parser.add_argument("path", type=Path)
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--gb", type=float, default=2.0)
     options = parser.parse_args()
     if options.what == "prepare":
-        prepare(options.path, options.gb)
+        prepare(options.path, options.system.split(","), options.gb)
     elif options.what == "load":
         print(json.dumps(loads(options.system, options.path, options.cold, options.runs)))
     else:
