@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -31,14 +32,17 @@ class DirectWritable final : public WritableFile {
 
   Status write_at(std::uint64_t offset, BytesView bytes) override {
     CHECK(offset % kDirectPage == 0 && offset + bytes.size() <= total_);
+    for (std::uint64_t end = end_;
+         end < offset + bytes.size() && !end_.compare_exchange_weak(end, offset + bytes.size());)
+      continue;
     const std::uint64_t whole = on_page(bytes.data()) ? bytes.size() / kDirectPage * kDirectPage : 0;
     if (Status done = write_pages(offset, bytes.first(whole)); !done) return done;
     return write_copied(offset + whole, bytes.subspan(whole));
   }
 
   Status sync() override {
-    // The last page was written whole.
-    if (::ftruncate(fd_.get(), static_cast<off_t>(total_)) != 0) return os_error(errno, path_);
+    // The last page was written whole, and room may have been taken for more than came.
+    if (::ftruncate(fd_.get(), static_cast<off_t>(end_.load())) != 0) return os_error(errno, path_);
     if (::fdatasync(fd_.get()) != 0) return os_error(errno, path_);
     return Ok{};
   }
@@ -79,6 +83,7 @@ class DirectWritable final : public WritableFile {
   Fd fd_;
   std::string path_;
   std::uint64_t total_;
+  std::atomic<std::uint64_t> end_ = 0;  // of what was written
   std::uint64_t appended_ = 0;
 };
 

@@ -156,6 +156,15 @@ TEST_P(RealFileTest, WritesPiecesOfAnySizePastThePageCache) {
   expect_writes(disk_, path_, {.head = 8, .piece = std::uint64_t{1} << 20U, .total = 20}, 0);
 }
 
+TEST_P(RealFileTest, EndsAFileWhereTheLastOfWhatWasWrittenDoes) {
+  auto file = disk_.begin(path_, ".aside", {.head = 0, .piece = 1U << 22U, .total = 1U << 24U});
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write(1, pattern(1U << 22U, 777)));
+  ASSERT_TRUE((*file)->write(0, pattern(0, 1U << 22U)));
+  ASSERT_TRUE((*file)->commit());
+  EXPECT_EQ(*read_file(disk_, path_, 1U << 24U), pattern(0, (1U << 22U) + 777));
+}
+
 // S36.
 TEST_P(RealFileTest, GivesWhatItWritesTheModeOfAnyOtherFile) {
   const mode_t before = ::umask(027);
