@@ -44,25 +44,31 @@ auto on_disk(Call call) {
   });
 }
 
+/// With the GIL, since Python may change the environment.
+inline world::RemoteSettings remote_settings_or_raise() {
+  auto settings = world::remote_settings([](const char* name) { return std::getenv(name); });
+  if (!settings) raise(settings.error());
+  return *std::move(settings);
+}
+
 /// As `on_disk` for a `path` that may be a URL: `call` is given the places of files.
 template <typename Call>
 auto on_locations(const std::string& path, Call call) {
-  // With the GIL, since Python may change the environment.
-  auto remote = world::remote_settings([](const char* name) { return std::getenv(name); });
-  if (!remote) raise(remote.error());
+  const world::RemoteSettings remote = remote_settings_or_raise();
   auto result = [&] {
     const pybind11::gil_scoped_release released;
     const auto world = world::make_real_world();
-    world::Locations locations(world->disk(), world->random(), *remote);
+    world::Locations locations(world->disk(), world->random(), remote);
     return call(locations);
   }();
   if (!result) raise(Error(result.error().code(), world::without_secrets(result.error().message(), path)));
   return *std::move(result);
 }
 
+/// Two at least: with one, a read could not wait for the disk while a block is checked.
 inline unsigned threads() {
   constexpr unsigned kThreadsMax = 8;
-  return std::min(world::usable_cpus(), kThreadsMax);
+  return std::clamp(world::usable_cpus(), 2U, kThreadsMax);
 }
 
 }  // namespace holdfast::python

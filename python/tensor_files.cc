@@ -13,9 +13,12 @@
 #include "store/model_writer.h"
 #include "store/sealed_file.h"
 #include "store/shard_plan.h"
+#include "store/tensor_slices.h"
 #include "store/tensor_file.h"
+#include "store/tensor_stream.h"
 #include "tensor_list.h"
 #include "world/locations.h"
+#include "world/memory_pool.h"
 
 namespace holdfast::python {
 namespace {
@@ -47,13 +50,95 @@ py::list listed(const std::vector<store::TensorInfo>& tensors) {
   return list;
 }
 
-py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names,
-                       const OptionalKey& key) {
-  auto loaded = on_files(
-      path, key, [&](world::FileSource& files) { return store::load_tensor_file(files, path, names, threads()); });
+/// Bytes that have been read or written, for whoever draws a bar.
+using Counter = std::atomic<std::uint64_t>;
+
+py::tuple loaded_tuple(store::LoadedTensors loaded) {
   const py::list tensors = listed(loaded.tensors);
   return py::make_tuple(loaded.file.header.metadata, tensors, std::make_unique<AlignedBytes>(std::move(loaded.block)));
 }
+
+py::tuple load_tensors(const std::string& path, const std::optional<std::vector<std::string>>& names,
+                       const OptionalKey& key, bool checked, Counter* done) {
+  const store::ReadPolicy policy{.threads = threads(), .checked = checked, .done = done};
+  return loaded_tuple(on_files(
+      path, key, [&](world::FileSource& files) { return store::load_tensor_file(files, path, names, policy); }));
+}
+
+using SliceOf = std::pair<std::string, std::vector<std::pair<std::uint64_t, std::uint64_t>>>;
+
+py::tuple load_slices(const std::string& path, const std::vector<SliceOf>& given, bool checked, Counter* done) {
+  const store::ReadPolicy policy{.threads = threads(), .checked = checked, .done = done};
+  std::vector<store::TensorSlice> slices;
+  for (const auto& [name, ranges] : given) {
+    store::Box box;
+    for (const auto& [begin, end] : ranges) {
+      box.begin.push_back(begin);
+      box.shape.push_back(end - begin);
+    }
+    slices.push_back({name, std::move(box)});
+  }
+  return loaded_tuple(
+      on_files(path, {}, [&](world::FileSource& files) { return store::load_tensor_slices(files, path, slices, policy); }));
+}
+
+void load_into(const std::string& path, const py::list& tensors, bool checked, Counter* done) {
+  const store::ReadPolicy policy{.threads = threads(), .checked = checked, .done = done};
+  std::vector<py::buffer_info> held;
+  std::vector<store::TensorPlacement> places;
+  for (const py::handle& each : tensors) {
+    const auto tensor = py::cast<py::tuple>(each);
+    const py::buffer_info& info = held.emplace_back(py::cast<py::buffer>(tensor[3]).request(/*writable=*/true));
+    places.push_back(
+        {py::cast<std::string>(tensor[0]), py::cast<std::string>(tensor[1]),
+         py::cast<std::vector<std::uint64_t>>(tensor[2]),
+         std::span(static_cast<std::byte*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize))});
+  }
+  on_files(path, {}, [&](world::FileSource& files) { return store::load_tensors_into(files, path, places, policy); });
+}
+
+/// A stream and where its file is.
+class Stream {
+ public:
+  Stream(const std::string& path, const std::optional<std::vector<std::string>>& names, std::uint64_t window_bytes,
+         bool checked)
+      : locations_(world_->disk(), world_->random(), remote_settings_or_raise()), files_(locations_, std::nullopt) {
+    stream_ = unlocked_or_raise([&] {
+      return store::TensorStream::open(files_, path, names,
+                                       {.window_bytes = window_bytes, .threads = threads(), .checked = checked});
+    });
+  }
+
+  ~Stream() {
+    const py::gil_scoped_release released;
+    stream_.reset();
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  std::map<std::string, std::string> metadata() const { return stream_->about().header.metadata; }
+
+  /// (name, dtype, shape, first byte, one past the last), block; None at the end.
+  py::object next() {
+    auto next = [&] {
+      const py::gil_scoped_release released;
+      return stream_->next();
+    }();
+    if (!next) raise(next.error());
+    if (!*next) return py::none();
+    const store::TensorInfo& tensor = (*next)->tensor;
+    return py::make_tuple(py::make_tuple(tensor.name, tensor.dtype, tensor.shape, tensor.begin, tensor.end),
+                          std::make_unique<AlignedBytes>(std::move((*next)->memory)));
+  }
+
+  void stop() { stream_->stop(); }
+
+ private:
+  std::unique_ptr<world::World> world_ = world::make_real_world();
+  world::Locations locations_;
+  store::UnsealedFiles files_;
+  std::unique_ptr<store::TensorStream> stream_;  ///< ends before what it reads from
+};
 
 py::tuple tensor_header(const std::string& path, const OptionalKey& key) {
   const auto file = on_files(path, key, [&](world::FileSource& files) { return store::read_tensor_file(files, path); });
@@ -77,13 +162,13 @@ std::string aside_name() {
 }
 
 void save_tensors(const std::string& path, const py::list& tensors, std::map<std::string, std::string> metadata,
-                  const OptionalKey& key, int level) {
+                  const OptionalKey& key, int level, Counter* done) {
   const std::string aside = aside_name();
   const TensorList given(tensors);
   const auto world = world::make_real_world();
   on_locations(path, [&](world::Locations& plain) {
     store::SealedFiles files(plain, {.key = seal_key(key), .level = level}, world->random());
-    return store::save_tensor_file(files, path, given.all(), std::move(metadata), threads(), aside);
+    return store::save_tensor_file(files, path, given.all(), std::move(metadata), threads(), aside, done);
   });
 }
 
@@ -170,10 +255,24 @@ void bind_tensor_files(py::module_& module) {
         const std::span<std::byte> bytes = block.all();
         return py::buffer_info(reinterpret_cast<std::uint8_t*>(bytes.data()), static_cast<py::ssize_t>(bytes.size()));
       });
-  module.def("load_tensors", &load_tensors);
-  module.def("tensor_header", &tensor_header);
+  py::class_<Counter>(module, "Counter")
+      .def(py::init([] { return std::make_unique<Counter>(0); }))
+      .def("value", [](const Counter& counter) { return counter.load(); });
+  py::class_<Stream>(module, "Stream")
+      .def(py::init<const std::string&, const std::optional<std::vector<std::string>>&, std::uint64_t, bool>())
+      .def("metadata", &Stream::metadata)
+      .def("next", &Stream::next)
+      .def("stop", &Stream::stop);
+  module.def("load_tensors", &load_tensors, py::arg(), py::arg(), py::arg() = std::nullopt, py::arg() = true,
+             py::arg() = nullptr);
+  module.def("load_slices", &load_slices);
+  module.def("load_into", &load_into);
+  module.def("keep_memory", [](std::uint64_t bytes) { world::memory_pool().keep_at_most(bytes); });
+  module.def("kept_memory", [] { return world::memory_pool().kept_bytes(); });
+  module.def("tensor_header", &tensor_header, py::arg(), py::arg() = std::nullopt);
   module.def("verify_tensors", &verify_tensors);
-  module.def("save_tensors", &save_tensors);
+  module.def("save_tensors", &save_tensors, py::arg(), py::arg(), py::arg(), py::arg() = std::nullopt, py::arg() = 0,
+             py::arg() = nullptr);
   module.def("is_remote", &world::is_remote);
   module.def("shown_location", &world::shown_location);
   module.def("model_files", &model_files);

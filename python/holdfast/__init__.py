@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from holdfast.checkpointer import Checkpointer
     from holdfast.errors import CheckpointError, Stopped
     from holdfast.keys import Key
+    from holdfast.memory import keep_memory, kept_memory
     from holdfast.run import Run
     from holdfast.sharded import weights
+    from holdfast.streaming import stream
     from holdfast.tensors import load, save, verify
 
 __version__ = "0.1.0"
@@ -30,8 +32,11 @@ __all__ = [
     "Stopped",
     "__version__",
     "attach",
+    "keep_memory",
+    "kept_memory",
     "load",
     "save",
+    "stream",
     "verify",
     "weights",
 ]
@@ -43,8 +48,11 @@ _HOMES = {
     "Stopped": "errors",
     "CheckpointError": "errors",
     "Checkpointer": "checkpointer",
+    "keep_memory": "memory",
+    "kept_memory": "memory",
     "load": "tensors",
     "save": "tensors",
+    "stream": "streaming",
     "verify": "tensors",
     "weights": "sharded",
 }

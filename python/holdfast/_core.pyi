@@ -46,12 +46,42 @@ class Block:
     def __init__(self, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class Counter:
+    """Bytes that have been read or written."""
+
+    def value(self) -> int: ...
+
+class Stream:
+    """Tensors of a file in order, read ahead on a thread of its own. ValueError, FileNotFoundError, OSError."""
+
+    def __init__(self, path: str, names: list[str] | None, window_bytes: int, checksums: bool) -> None: ...
+    def metadata(self) -> dict[str, str]: ...
+    def next(self) -> tuple[TensorPlace, Block] | None:
+        """Its place counts from the block's start; None after the last and once stopped."""
+
+    def stop(self) -> None: ...
+
 def load_tensors(
-    path: str, names: list[str] | None, key: bytes | None
+    path: str,
+    names: list[str] | None,
+    key: bytes | None = None,
+    checksums: bool = True,
+    done: Counter | None = None,
 ) -> tuple[dict[str, str], list[TensorPlace], Block]:
     """Metadata and tensors, each byte checked; places count from the block's start. ValueError names a bad file."""
 
-def tensor_header(path: str, key: bytes | None) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
+def load_slices(
+    path: str, slices: list[tuple[str, list[tuple[int, int]]]], checksums: bool, done: Counter | None
+) -> tuple[dict[str, str], list[TensorPlace], Block]:
+    """As load_tensors: by name a range for each dimension, no name twice, in the order asked for."""
+
+def load_into(path: str, tensors: list[SavedTensor], checksums: bool, done: Counter | None) -> None:
+    """Fills the buffers of tensors, no name twice."""
+
+def keep_memory(bytes_max: int) -> None: ...
+def kept_memory() -> int: ...
+
+def tensor_header(path: str, key: bytes | None = None) -> tuple[dict[str, str], list[TensorPlace], int, bool]:
     """Metadata, tensors, where in the (unsealed) file their places count from, and whether there are checksums."""
 
 def verify_tensors(path: str, key: bytes | None) -> bool:
@@ -69,7 +99,12 @@ def verify_archive(path: str, key: bytes | None) -> bool:
     """Reads every tensor. False: the file has no checksums."""
 
 def save_tensors(
-    path: str, tensors: list[SavedTensor], metadata: dict[str, str], key: bytes | None, level: int
+    path: str,
+    tensors: list[SavedTensor],
+    metadata: dict[str, str],
+    key: bytes | None = None,
+    level: int = 0,
+    done: Counter | None = None,
 ) -> None:
     """`key`: encrypts; `level`: compresses, unless it is 0."""
 

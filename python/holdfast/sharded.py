@@ -27,7 +27,7 @@ def weights(path: tensors.Path, window_bytes: int = WINDOW_BYTES) -> Iterator[tu
     """Name and tensor, one after the other through the files of a model (a folder, an index, or one file), each byte
     checked as by `load`. About `window_bytes` are read at a time: a tensor that is kept keeps the memory of those read
     with it, so copy what is to stay. Tied tensors come under each name, one after the other. Errors: as `load`."""
-    for file, metadata, places in model_files(os.path.abspath(path)):
+    for file, metadata, places in model_files(tensors.location(path)):
         second_names: dict[str, list[str]] = {}
         for alias, stored in tensors.aliases_of(file, metadata).items():
             second_names.setdefault(stored, []).append(alias)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
 import torch
 
-from holdfast import archives, buffers
+from holdfast import archives, buffers, memory
 from holdfast._core import (
     COMPRESSION_LEVEL_MAX,
     is_remote,
@@ -30,10 +30,14 @@ from holdfast._core import (
 from holdfast.elements import TensorPlace, dtype_name, identity, storable, stored_shape, tensor_bytes, tensor_of
 from holdfast.keys import Key, key_bytes
 from holdfast.member import SavedTensor
+from holdfast.progress import Progress, shown
 
 ALIASES = "holdfast.aliases"  # metadata: a JSON object, second name of a tensor -> the name it is stored under
 
+memory.follow_environment()
+
 Path = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 COMPRESSION_LEVEL = 1  # zstd's fastest: above it weights hardly shrink further
@@ -47,14 +51,15 @@ def save(
     *,
     key: Key | bytes | None = None,
     compress: bool | int = False,
+    progress: Progress = False,
 ) -> None:
     """Writes `path` whole or not at all; on return it outlives a crash of the machine. Tensors are stored row-major,
     wherever they are; two names of one tensor (tied weights) are stored once and tied again by `load`; another view of
     the same memory is stored by itself. With `max_shard_bytes` (5_000_000_000, "5GB"), or where `path` is a folder
     (then "5GB"), it is one: model.safetensors, or several files and their index; the model that was there is replaced
     at once. `key`, a `holdfast.Key` or its 32 bytes, encrypts a file; `compress`, True or a level from 1 to 19, shrinks
-    it (docs/format-sealed.md). Errors: TypeError for what is no plain tensor, ValueError for what the format has no
-    room for, OSError."""
+    it (docs/format-sealed.md). `progress`: as for `load`, of one file. Errors: TypeError for what is no plain tensor,
+    ValueError for what the format has no room for, OSError."""
     secret, level = key_bytes(key), _level(compress)
     unique, aliases = told_apart(tensors)
     about = dict(metadata or {})
@@ -68,8 +73,9 @@ def save(
         return
     if aliases:
         about[ALIASES] = json.dumps(aliases, separators=(",", ":"))
-    with Stored(unique) as stored:
-        save_tensors(_location(path), stored, about, secret, level)
+    total = sum(tensor.numel() * tensor.element_size() for tensor in unique.values())
+    with Stored(unique) as stored, shown(progress, total, f"save {os.path.basename(path)}") as counter:
+        save_tensors(location(path), stored, about, secret, level, counter)
 
 
 def load(
@@ -78,6 +84,10 @@ def load(
     names: Iterable[str] | None = None,
     *,
     key: Key | str | bytes | None = None,
+    checksums: bool = True,
+    into: Mapping[str, torch.Tensor] | None = None,
+    slices: Mapping[str, slice | tuple[slice, ...]] | None = None,
+    progress: Progress = False,
 ) -> dict[str, torch.Tensor]:
     """The tensors of a safetensors file, or of a model in several (`path` is their folder or their index), on the CPU,
     by name. `names`: these alone, without reading the others. Also those of a file of torch.save or tensorizer and of a
@@ -88,34 +98,58 @@ def load(
     do). "map": the file itself, mapped privately, so that writing to a tensor changes no file; nothing is read or
     checked until it is touched (see `verify`), and the file must stay as it is meanwhile: who cuts it short kills this
     process. An encrypted file is copied, and needs its `key`; with a key, a file that is not encrypted is refused.
-    Errors: ValueError that names the file, the place and the mend; FileNotFoundError; OSError."""
+
+    `checksums=False` trusts the file's data, not its header.
+    `into`: tensors of the same types and shapes, by name, that are filled and returned; these alone are read. Straight
+    into a contiguous tensor's memory on the CPU, pinned or not; into others through a few tensors' memory at a time.
+    After an error they hold anything.
+    `slices`: by name a slice for each dimension, of step 1, missing ones whole; the names in `names` come whole beside
+    them. No byte but those of the slices is read, whole rows in one piece, columns run by run. So only chunks (1 MiB of
+    the file) of which all bytes are wanted are checked: rows but for their ends, columns not at all.
+    `progress`: True draws a bar on a terminal's stderr; a function is called with bytes done and in all, on another
+    thread. These four are for one safetensors file.
+
+    Errors: ValueError that names the file, the place and the mend; TypeError; FileNotFoundError; OSError."""
     if mode not in ("copy", "map"):
         raise ValueError(f'mode is "copy" or "map", not {mode!r}')
+    if into is not None and (mode == "map" or names is not None or slices is not None):
+        raise ValueError('`into` says what is loaded, by mode="copy", and so goes without `names` and `slices`')
+    parted = into is not None or slices is not None
     wanted = None if names is None else list(names)
-    whole = _location(path)
-    shown = shown_location(whole)
+    whole = location(path)
+    shown_path = shown_location(whole)
+    if parted and (key is not None or is_model(whole)):
+        raise ValueError(f"{shown_path}: `into` and `slices` are for one safetensors file without a key")
     if is_model(whole):
         from holdfast import sharded
 
         _refuse_key(whole, key)
         return sharded.load(whole, mode, wanted)
     if mode == "map" and is_remote(whole):
-        raise ValueError(f'{shown}: only a file on a disk can be mapped; load it with mode="copy"')
+        raise ValueError(f'{shown_path}: only a file on a disk can be mapped; load it with mode="copy"')
     if archives.kind(whole) != archives.SAFETENSORS:
-        if mode == "map":
-            raise ValueError(f'{shown}: only a safetensors file can be mapped; load it with mode="copy"')
+        if mode == "map" or parted:
+            raise ValueError(f'{shown_path}: only a safetensors file can be mapped or loaded in parts; load it with mode="copy"')
         return archives.load(whole, wanted, _archive_key(key))
     secret = _seal_key(key)
+    from holdfast import parts  # which streams, and so needs this module
+
     try:
-        return _copied(whole, wanted, secret) if mode == "copy" else _mapped(whole, wanted, secret)
+        if into is not None:
+            return parts.load_into(whole, dict(into), checksums, progress)
+        if slices is not None:
+            return parts.load_slices(whole, wanted or [], slices, mode, checksums, progress)
+        if mode == "copy":
+            return _copied(whole, wanted, secret, checksums, progress)
+        return _mapped(whole, wanted, secret)
     except ValueError as error:
-        raise error if shown in str(error) else ValueError(f"{shown}: {error}") from None
+        raise error if shown_path in str(error) else ValueError(f"{shown_path}: {error}") from None
 
 
 def verify(path: Path, *, key: Key | str | bytes | None = None) -> bool:
     """Reads every byte and checks it. False: a file has no checksums, and only its shape was checked. Takes all that
     `load` takes. Errors: as `load`."""
-    whole = _location(path)
+    whole = location(path)
     if is_model(whole):
         _refuse_key(whole, key)
         return verify_model(whole)
@@ -139,7 +173,7 @@ def _refuse_key(path: str, key: Key | str | bytes | None) -> None:
         raise ValueError(f"{path}: a model in several files can't be encrypted; save it as one file")
 
 
-def _location(path: Path) -> str:
+def location(path: Path) -> str:
     return path if isinstance(path, str) and is_remote(path) else os.path.abspath(path)
 
 
@@ -197,12 +231,13 @@ def _check(name: str, tensor: Any) -> None:
         raise TypeError(f"{name}: a tensor of {tensor.dtype}, {tensor.layout} on {tensor.device} can't be stored")
 
 
-def _copied(path: str, names: list[str] | None, key: bytes | None) -> dict[str, torch.Tensor]:
-    aliases = {} if names is None else aliases_of(path, tensor_header(path, key)[0])
-    stored = None if names is None else [aliases.get(name, name) for name in names]
-    metadata, places, block = load_tensors(path, stored, key)
+def _copied(path: str, names: list[str] | None, key: bytes | None, checksums: bool, progress: Progress) -> dict[str, torch.Tensor]:
+    with shown(progress, lambda: bytes_of(tensor_header(path, key)[1], names), f"load {os.path.basename(path)}") as counter:
+        metadata, places, block = with_stored_names(
+            path, names, key, lambda stored: load_tensors(path, stored, key, checksums, counter)
+        )
     data = torch.frombuffer(block, dtype=torch.uint8) if places and places[-1][4] else torch.empty(0, dtype=torch.uint8)
-    return _named({place[0]: _view(data, 0, place) for place in places}, aliases_of(path, metadata), names)
+    return _named({place[0]: view(data, 0, place) for place in places}, aliases_of(path, metadata), names)
 
 
 def _mapped(path: str, names: list[str] | None, key: bytes | None) -> dict[str, torch.Tensor]:
@@ -215,14 +250,14 @@ def _mapped(path: str, names: list[str] | None, key: bytes | None) -> dict[str, 
     data = torch.empty(0, dtype=torch.uint8).set_(storage)
     aliases = aliases_of(path, metadata)
     stored = None if names is None else {aliases.get(name, name) for name in names}
-    found = {place[0]: _view(data, begin, place) for place in places if stored is None or place[0] in stored}
+    found = {place[0]: view(data, begin, place) for place in places if stored is None or place[0] in stored}
     missing = [] if stored is None else sorted(stored - set(found))
     if missing:
         raise ValueError(f"holds no tensor {missing[0]}")
     return _named(found, aliases, names)
 
 
-def _view(data: torch.Tensor, begin: int, place: TensorPlace) -> torch.Tensor:
+def view(data: torch.Tensor, begin: int, place: TensorPlace) -> torch.Tensor:
     name, dtype, shape, first, last = place
     part = data[begin + first : begin + last]
     try:
@@ -231,6 +266,28 @@ def _view(data: torch.Tensor, begin: int, place: TensorPlace) -> torch.Tensor:
         return tensor_of(part.clone(), dtype, shape)
     except ValueError as error:
         raise ValueError(f"tensor {name}: {error}") from None
+
+
+def with_stored_names(
+    path: str, names: list[str] | None, key: bytes | None, call: Callable[[list[str] | None], T]
+) -> T:
+    """What `call` makes of the names under which the tensors are stored. The header is read a second time only where
+    one of `names` is another tensor's second name."""
+    try:
+        return call(None if names is None else list(dict.fromkeys(names)))
+    except ValueError:
+        if names is None:
+            raise
+        aliases = aliases_of(path, tensor_header(path, key)[0])
+        if not any(name in aliases for name in names):
+            raise
+    return call(list(dict.fromkeys(aliases.get(name, name) for name in names)))
+
+
+def bytes_of(places: list[TensorPlace], names: list[str] | None) -> int:
+    """Of the tensors of those names."""
+    wanted = None if names is None else set(names)
+    return sum(place[4] - place[3] for place in places if wanted is None or place[0] in wanted)
 
 
 def aliases_of(path: str, metadata: Mapping[str, str]) -> dict[str, str]:

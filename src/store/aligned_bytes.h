@@ -8,8 +8,9 @@
 
 namespace holdfast::store {
 
-/// Bytes of a given size at an address that is a multiple of 64, left unset at first; large ones on huge pages, which
-/// take a fraction of the time to be had.
+/// Bytes of a given size at an address that is a multiple of 64, left unset at first; from 256 KiB on of a page, so
+/// that they can be read and written past the page cache. Large ones are on huge pages and from a pool
+/// (world/memory_pool.h).
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::size_t size);

@@ -158,7 +158,7 @@ class CompressedFile final : public SealingFile {
 
   Status begin(world::FileTarget& files, const std::string& name, const std::string& aside) {
     pieces_ = {.head = head_bytes(),
-               .piece = files.piece_bytes(head_bytes() + plan().pieces.total),
+               .piece = files.piece_bytes(name, head_bytes() + plan().pieces.total),
                .total = head_bytes() + plan().pieces.total,
                .total_is_most = true};
     file_ = TRY(files.begin(name, aside, pieces_), "begin");

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "store/aligned_bytes.h"
 #include "store/checksums.h"
+#include "store/read_policy.h"
 #include "store/safetensors.h"
 #include "store/tensor_data.h"
 #include "world/files.h"
@@ -32,6 +33,9 @@ struct TensorFile {
 /// Reads and checks the header alone. Errors name the file: NotFound, BadInput (no safetensors), Corrupt (the header
 /// does not match its checksum), Unavailable.
 Result<TensorFile> read_tensor_file(world::FileSource& files, const std::string& path);
+
+/// The same of a file that is open already; errors do not name it.
+Result<TensorFile> read_tensor_head(world::ReadableFile& file);
 
 /// Reads every byte of the data too and checks it where there are checksums; needs at most 40 MiB of memory.
 /// Errors: as read_tensor_file; Corrupt names the tensor, the chunk and its bytes.
@@ -52,6 +56,8 @@ struct LoadedTensors {
 /// hold them are read; none: all. Errors: as verify_tensor_file; BadInput for a name that the file does not hold.
 Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
                                        const std::optional<std::vector<std::string>>& names, unsigned threads);
+Result<LoadedTensors> load_tensor_file(world::FileSource& files, const std::string& path,
+                                       const std::optional<std::vector<std::string>>& names, const ReadPolicy& policy);
 
 /// Bytes of a data buffer, and where they are wanted.
 struct DataRange {
@@ -75,6 +81,8 @@ class OpenTensorFile {
   Result<std::uint64_t> read_exactly(std::vector<DataRange> ranges, unsigned threads) const;
   /// Reads every byte of the data and checks it where there are checksums. Errors: as read.
   Status verify(unsigned threads) const;
+  /// From now on the data is taken as it is, whatever its checksums say.
+  void trust() { about_.checksums.reset(); }
   /// The bytes before the data buffer, checked. Errors: as read; Corrupt where they changed since the file was opened.
   Result<Bytes> prefix() const;
 
@@ -94,11 +102,12 @@ struct SavedTensorFile {
 
 /// Writes `path` whole or not at all, so that on Ok it outlives a crash: aside (`path` + `aside`), sync, rename, sync
 /// of the directory. Who has the old file open or mapped keeps it. Errors: BadInput (what the format has no room for),
-/// Unavailable (disk full); then nothing is left but the old file.
+/// Unavailable (disk full); then nothing is left but the old file. `written` counts bytes as they go.
 Result<SavedTensorFile> save_tensor_file(world::FileTarget& files, const std::string& path,
                                          std::span<const TensorData> tensors,
                                          std::map<std::string, std::string> metadata, unsigned threads,
-                                         const std::string& aside = ".partial");
+                                         const std::string& aside = ".partial",
+                                         std::atomic<std::uint64_t>* written = nullptr);
 
 /// Fills the span with the bytes of the data buffer, as the header lays it out, from the given one on. Called once for
 /// each part of the data, on several threads.

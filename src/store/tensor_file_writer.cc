@@ -1,8 +1,6 @@
 // Writing a tensor file in one pass: pieces are put together and hashed while they are in cache; the header comes last.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 
 #include "base/check.h"
 #include "base/crc32c.h"
@@ -14,31 +12,21 @@ namespace {
 
 using Ordered = std::vector<const TensorData*>;
 
+constexpr std::uint64_t kMemoryStepBytes = std::uint64_t{128} << 10U;  ///< stay in a core's cache until they are hashed
 constexpr std::uint64_t kDataStepBytesMax = std::uint64_t{16} << 20U;  ///< asked of a DataBytes at a time
 
 /// Writes the pieces of one file. Piece 0, which holds the header, comes last: by then all checksums are known.
 class PieceWriter {
  public:
-  /// Asks for `step` bytes of the data at a time, whole chunks.
+  /// Asks for `step` bytes of the data at a time, whole chunks or an even part of one.
   PieceWriter(world::NewFile& file, const world::Pieces& pieces, SafetensorsHeader& header, const DataBytes& data,
-              std::uint64_t step)
-      : file_(file), pieces_(pieces), header_(header), data_(data), step_(step) {
+              std::uint64_t step, std::atomic<std::uint64_t>* written)
+      : file_(file), pieces_(pieces), header_(header), data_(data), step_(step), written_(written) {
     checksums_.chunks.resize(chunk_count(header.data_bytes()));
   }
 
   Status write(unsigned threads) {
-    std::mutex mutex;
-    std::optional<Error> failure;
-    std::atomic<bool> failed = false;
-    world::parallel_for(threads, pieces_.count() - 1, [&](std::size_t i) {
-      if (failed) return;
-      Status done = write_piece(i + 1);
-      if (done) return;
-      failed = true;
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::move(done).error();
-    });
-    if (failure) return *std::move(failure);
+    TRY(world::parallel_try(threads, pieces_.count() - 1, [&](std::size_t i) { return write_piece(i + 1); }), "data");
     return write_first();
   }
 
@@ -53,14 +41,20 @@ class PieceWriter {
     const Bytes prefix = TRY(sealed_prefix(), "header");
     header_crc_ = crc32c(prefix);
     std::copy(prefix.begin(), prefix.end(), memory.all().begin());
-    return file_.write(0, memory.all());
+    return write_out(0, memory.all());
   }
 
   Status write_piece(std::uint64_t index) {
     const std::uint64_t begin = pieces_.begin(index) - header_.data_begin;
     AlignedBytes memory(pieces_.end(index) - pieces_.begin(index));
     TRY(fill(memory.all(), begin), "data");
-    return file_.write(index, memory.all());
+    return write_out(index, memory.all());
+  }
+
+  Status write_out(std::uint64_t index, BytesView bytes) {
+    Status done = file_.write(index, bytes);
+    if (done && written_ != nullptr) *written_ += bytes.size();
+    return done;
   }
 
   /// Bytes of the data buffer from `begin` on, which is a chunk's first; hashes them while they are in cache.
@@ -68,12 +62,21 @@ class PieceWriter {
     for (std::uint64_t at = 0; at < out.size(); at += step_) {
       const std::span<std::byte> part = out.subspan(at, std::min(step_, out.size() - at));
       if (Status got = data_(header_, begin + at, part); !got) return got;
-      for (std::uint64_t chunk = 0; chunk < part.size(); chunk += kChecksumChunkBytes) {
-        const BytesView bytes = part.subspan(chunk, std::min(kChecksumChunkBytes, part.size() - chunk));
-        checksums_.chunks[(begin + at + chunk) / kChecksumChunkBytes] = crc32c(bytes);
-      }
+      add_to_checksums(begin + at, part);
     }
     return Ok{};
+  }
+
+  /// `bytes` begin at `place` of the data buffer, and a chunk's come in order.
+  void add_to_checksums(std::uint64_t place, BytesView bytes) {
+    while (!bytes.empty()) {
+      const std::uint64_t within = place % kChecksumChunkBytes;
+      const BytesView part = bytes.first(std::min<std::uint64_t>(kChecksumChunkBytes - within, bytes.size()));
+      std::uint32_t& checksum = checksums_.chunks[place / kChecksumChunkBytes];
+      checksum = crc32c(part, within == 0 ? 0 : checksum);
+      place += part.size();
+      bytes = bytes.subspan(part.size());
+    }
   }
 
   /// The bytes before the data buffer, with the checksums in place of the zeros that held their room.
@@ -90,6 +93,7 @@ class PieceWriter {
   SafetensorsHeader& header_;
   const DataBytes& data_;
   std::uint64_t step_;
+  std::atomic<std::uint64_t>* written_;
   Checksums checksums_;
   std::uint32_t header_crc_ = 0;
 };
@@ -120,18 +124,19 @@ Result<SafetensorsHeader> lay_out_file(std::vector<TensorInfo> tensors, std::map
 
 Result<SavedTensorFile> write_file(world::FileTarget& files, const std::string& path, SafetensorsHeader header,
                                    const DataBytes& data, std::uint64_t step, unsigned threads,
-                                   const std::string& aside) {
+                                   const std::string& aside, std::atomic<std::uint64_t>* written) {
   const world::Pieces pieces = {
       .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
-  PieceWriter writer(*file, pieces, header, data, step);
-  TRY(writer.write(threads), "write");
+  PieceWriter writer(*file, pieces, header, data, step, written);
+  TRY(writer.write(files.writes_at_a_time(path, threads)), "write");
   TRY(file->commit(), "commit");
   return SavedTensorFile{header.file_bytes(), writer.header_crc()};
 }
 
 Result<SavedTensorFile> save(world::FileTarget& files, const std::string& path, std::span<const TensorData> tensors,
-                             std::map<std::string, std::string> metadata, unsigned threads, const std::string& aside) {
+                             std::map<std::string, std::string> metadata, unsigned threads, const std::string& aside,
+                             std::atomic<std::uint64_t>* written) {
   std::vector<TensorInfo> infos;
   for (const TensorData& tensor : tensors) infos.push_back({tensor.name, tensor.dtype, tensor.shape});
   const SafetensorsHeader header = TRY(lay_out_file(std::move(infos), std::move(metadata)), "header");
@@ -140,7 +145,7 @@ Result<SavedTensorFile> save(world::FileTarget& files, const std::string& path, 
     gather(placed, ordered, begin, out);
     return Status(Ok{});
   };
-  return write_file(files, path, header, from_memory, kChecksumChunkBytes, threads, aside);
+  return write_file(files, path, header, from_memory, kMemoryStepBytes, threads, aside, written);
 }
 
 }  // namespace
@@ -148,8 +153,8 @@ Result<SavedTensorFile> save(world::FileTarget& files, const std::string& path, 
 Result<SavedTensorFile> save_tensor_file(world::FileTarget& files, const std::string& path,
                                          std::span<const TensorData> tensors,
                                          std::map<std::string, std::string> metadata, unsigned threads,
-                                         const std::string& aside) {
-  return TRY(save(files, path, tensors, std::move(metadata), threads, aside), "save " + path);
+                                         const std::string& aside, std::atomic<std::uint64_t>* written) {
+  return TRY(save(files, path, tensors, std::move(metadata), threads, aside, written), "save " + path);
 }
 
 Status write_tensor_file(world::FileTarget& files, const std::string& path, std::vector<TensorInfo> tensors,
@@ -157,7 +162,7 @@ Status write_tensor_file(world::FileTarget& files, const std::string& path, std:
                          const std::string& aside) {
   const std::string doing = "save " + path;
   SafetensorsHeader header = TRY(lay_out_file(std::move(tensors), std::move(metadata)), doing);
-  TRY(write_file(files, path, std::move(header), data, kDataStepBytesMax, threads, aside), doing);
+  TRY(write_file(files, path, std::move(header), data, kDataStepBytesMax, threads, aside, nullptr), doing);
   return Ok{};
 }
 

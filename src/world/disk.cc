@@ -51,7 +51,12 @@ std::uint64_t Disk::piece_bytes(const std::string& /*path*/, std::uint64_t /*tot
 Result<std::unique_ptr<NewFile>> Disk::begin(const std::string& path, const std::string& aside, const Pieces& pieces) {
   auto file = create(path + aside);
   if (!file) return std::move(file).error();
-  return std::unique_ptr<NewFile>(std::make_unique<RenamedFile>(*this, *std::move(file), path + aside, path, pieces));
+  return renamed_at_commit(*std::move(file), path, aside, pieces);
+}
+
+std::unique_ptr<NewFile> Disk::renamed_at_commit(std::unique_ptr<WritableFile> file, const std::string& path,
+                                                 const std::string& aside, const Pieces& pieces) {
+  return std::make_unique<RenamedFile>(*this, std::move(file), path + aside, path, pieces);
 }
 
 std::string parent_of(const std::string& path) {

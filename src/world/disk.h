@@ -49,6 +49,11 @@ class Disk : public FileSource, public FileTarget {
   /// Written at `path` + `aside`, synced, renamed, its directory synced.
   Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
                                          const Pieces& pieces) override;
+
+ protected:
+  /// What `begin` gives, over `file`, which is at `path` + `aside` and written piece by piece.
+  std::unique_ptr<NewFile> renamed_at_commit(std::unique_ptr<WritableFile> file, const std::string& path,
+                                             const std::string& aside, const Pieces& pieces);
 };
 
 /// The directory that an absolute path is in.

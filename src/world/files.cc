@@ -1,9 +1,6 @@
 #include "world/files.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <optional>
 
 #include "world/parallel.h"
 
@@ -11,20 +8,10 @@ namespace holdfast::world {
 
 Status ReadableFile::read_blocks(std::span<const BlockRead> blocks, unsigned threads,
                                  const std::function<Status(std::size_t)>& arrived) {
-  std::mutex mutex;
-  std::atomic<bool> failed = false;
-  std::optional<std::pair<std::size_t, Error>> failure;
-  parallel_for(threads, blocks.size(), [&](std::size_t i) {
-    if (failed) return;
+  return parallel_try(threads, blocks.size(), [&](std::size_t i) {
     Status done = read_at(blocks[i].offset, blocks[i].into);
-    if (done) done = arrived(i);
-    if (done) return;
-    failed = true;
-    const std::lock_guard lock(mutex);
-    if (!failure || i < failure->first) failure.emplace(i, std::move(done).error());
+    return done ? arrived(i) : done;
   });
-  if (failure) return std::move(failure->second);
-  return Ok{};
 }
 
 std::uint64_t Pieces::count() const { return total <= head + piece ? 1 : (total - head + piece - 1) / piece; }

@@ -26,8 +26,9 @@ class ReadableFile {
   /// Fills all of `out` from `offset`. Thread-safe. Errors: Corrupt (the file ends before), Unavailable.
   virtual Status read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
   /// Fills all blocks, several at a time, begun in order. Calls `arrived(i)` once for each block that is filled, on any
-  /// of at most `threads` threads (the caller's alone where it is 1), several calls at a time. The first error, of a
-  /// block or of `arrived`, is what it returns; no block is begun after it.
+  /// of at most `threads` threads (the caller's alone where it is 1; a place that has to be waited for may use more
+  /// where it is not), several calls at a time. The first error, of a block or of `arrived`, is what it returns; no
+  /// block is begun after it.
   virtual Status read_blocks(std::span<const BlockRead> blocks, unsigned threads,
                              const std::function<Status(std::size_t)>& arrived);
   /// Whether every byte is checked against its writer's tags on the way: checksums of one's own would tell nothing new.
@@ -70,6 +71,8 @@ class FileTarget {
   virtual ~FileTarget() = default;
   /// The size of piece that suits a file of `total` bytes there: a multiple of 1 MiB.
   virtual std::uint64_t piece_bytes(const std::string& name, std::uint64_t total) const = 0;
+  /// How many pieces to put together and write at a time, by a caller that has `threads` to compute with; 1 stays 1.
+  virtual unsigned writes_at_a_time(const std::string& /*name*/, unsigned threads) const { return threads; }
   /// `aside`: what tells this writer's unfinished file from those of others, where the place shows such.
   virtual Result<std::unique_ptr<NewFile>> begin(const std::string& name, const std::string& aside,
                                                  const Pieces& pieces) = 0;

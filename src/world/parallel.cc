@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::world {
@@ -19,6 +22,22 @@ void parallel_for(unsigned threads, std::size_t count, const std::function<void(
   for (std::size_t i = 1; i < wanted; ++i) others.emplace_back(work);
   work();
   for (std::thread& other : others) other.join();
+}
+
+Status parallel_try(unsigned threads, std::size_t count, const std::function<Status(std::size_t)>& body) {
+  std::mutex mutex;
+  std::atomic<bool> failed = false;
+  std::optional<std::pair<std::size_t, Error>> failure;
+  parallel_for(threads, count, [&](std::size_t i) {
+    if (failed) return;
+    Status done = body(i);
+    if (done) return;
+    failed = true;
+    const std::lock_guard lock(mutex);
+    if (!failure || i < failure->first) failure.emplace(i, std::move(done).error());
+  });
+  if (failure) return std::move(failure->second);
+  return Ok{};
 }
 
 unsigned usable_cpus() {

@@ -20,6 +20,18 @@ TEST(ParallelFor, HasNothingToDoForNothing) {
   parallel_for(4, 0, [](std::size_t) { FAIL(); });
 }
 
+TEST(ParallelTry, BeginsNothingAfterAnErrorAndReturnsIt) {
+  std::size_t runs = 0;
+  const Status done = parallel_try(1, 10, [&](std::size_t i) {
+    ++runs;
+    return i == 3 ? Status(Error(Code::BadInput, "third")) : Status(Ok{});
+  });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "third");
+  EXPECT_EQ(runs, 4U);
+  EXPECT_TRUE(parallel_try(4, 10, [](std::size_t) { return Status(Ok{}); }));
+}
+
 TEST(ParallelFor, UsesAtLeastOneCpu) { EXPECT_GE(usable_cpus(), 1U); }
 
 }  // namespace

@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <limits>
 
+#include "world/direct_file.h"
 #include "world/fd.h"
 #include "world/os_error.h"
 #include "world/parallel.h"
+#include "world/real_file.h"
 
 namespace holdfast::world {
 namespace {
@@ -58,37 +60,6 @@ class PosixWritable final : public WritableFile {
   std::string path_;
 };
 
-class PosixReadable final : public ReadableFile {
- public:
-  PosixReadable(Fd fd, std::string path, std::uint64_t size)
-      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
-
-  std::uint64_t size() const override { return size_; }
-
-  Status read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()) - out.size()) return too_short(offset);
-    while (!out.empty()) {
-      const ssize_t got =
-          ::pread(fd_.get(), out.data(), std::min(out.size(), kBytesPerCallMax), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return os_error(errno, path_);
-      if (got == 0) return too_short(offset);
-      out = out.subspan(static_cast<std::size_t>(got));
-      offset += static_cast<std::uint64_t>(got);
-    }
-    return Ok{};
-  }
-
- private:
-  Error too_short(std::uint64_t offset) const {
-    return {Code::Corrupt, path_ + ": ends before byte " + std::to_string(offset)};
-  }
-
-  Fd fd_;
-  std::string path_;
-  std::uint64_t size_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<WritableFile>> RealDisk::create(const std::string& path) {
@@ -104,14 +75,19 @@ Result<std::unique_ptr<WritableFile>> RealDisk::change(const std::string& path) 
   return std::unique_ptr<WritableFile>(std::make_unique<PosixWritable>(std::move(fd), path));
 }
 
-Result<std::unique_ptr<ReadableFile>> RealDisk::open(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a FIFO must not hold us up
-  if (!fd) return os_error(errno, path);
-  struct stat about{};
-  if (::fstat(fd.get(), &about) != 0) return os_error(errno, path);
-  if (!S_ISREG(about.st_mode)) return Error(Code::Internal, path + ": not a regular file");
-  return std::unique_ptr<ReadableFile>(
-      std::make_unique<PosixReadable>(std::move(fd), path, static_cast<std::uint64_t>(about.st_size)));
+Result<std::unique_ptr<ReadableFile>> RealDisk::open(const std::string& path) { return open_real_file(path); }
+
+Result<std::unique_ptr<NewFile>> RealDisk::begin(const std::string& path, const std::string& aside,
+                                                 const Pieces& pieces) {
+  if (!suits_direct_writes(pieces)) return Disk::begin(path, aside, pieces);
+  auto file = create_direct_file(path + aside, pieces.total);
+  if (!file) return std::move(file).error();
+  if (*file == nullptr) return Disk::begin(path, aside, pieces);
+  return renamed_at_commit(*std::move(file), path, aside, pieces);
+}
+
+unsigned RealDisk::writes_at_a_time(const std::string& /*path*/, unsigned threads) const {
+  return threads == 1 ? 1 : std::max(threads, kDirectWritesAtATime);
 }
 
 Status RealDisk::rename(const std::string& from, const std::string& to) {

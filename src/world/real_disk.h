@@ -17,6 +17,10 @@ class RealDisk final : public Disk {
   Result<std::vector<std::string>> list(const std::string& path) override;
   bool exists(const std::string& path) override;
   unsigned threads() const override;
+  /// Large files of whole pages are written past the page cache, where the file system can.
+  Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
+                                         const Pieces& pieces) override;
+  unsigned writes_at_a_time(const std::string& path, unsigned threads) const override;
 };
 
 }  // namespace holdfast::world

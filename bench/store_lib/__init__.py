@@ -1,0 +1,1 @@
+"""The benchmark of tensor files; bench/store starts it."""

@@ -1,0 +1,72 @@
+"""What is promised, and whether it held. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from store_lib.rows import Row, best_of, find, limit_of, ratio
+
+MEMORY_ABOVE_MODEL = 64 << 20
+
+
+@dataclass(frozen=True)
+class Promise:
+    case: str
+    system: str
+    of: str  # "limit", or how the peers' names begin
+    least: float
+    cpu: bool = False
+
+
+PROMISES = (
+    Promise("load_warm", "holdfast_unchecked", "limit", 0.95),
+    Promise("load_warm", "holdfast", "limit", 0.85),
+    Promise("load_warm", "holdfast_unchecked", "tensorizer", 2.5),
+    Promise("load_warm", "holdfast", "tensorizer", 2.0),
+    Promise("load_map", "holdfast_map", "safetensors", 1.0),
+    Promise("load_cold", "holdfast_unchecked", "limit", 0.95),
+    Promise("load_cold", "holdfast", "limit", 0.95),
+    Promise("load_cold", "holdfast", "tensorizer", 8.0, cpu=True),
+    Promise("load_cold", "holdfast_unchecked", "tensorizer", 20.0, cpu=True),
+    Promise("load_encrypted", "holdfast_encrypted", "tensorizer", 3.0),
+    Promise("save_durable", "holdfast", "limit", 0.9),
+    Promise("save_durable", "holdfast", "tensorizer", 2.5),
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    measured: str
+    limit: str
+    holds: bool
+
+
+def checks(rows: Sequence[Row], model_bytes: int) -> list[Check]:
+    """Of what was run."""
+    found = []
+    for promise in PROMISES:
+        row = find(rows, promise.case, promise.system)
+        if promise.of == "limit":
+            other = limit_of(rows, promise.case)
+        else:
+            other = best_of(rows, promise.case, promise.of)
+        if row is None or other is None:
+            continue
+        measured = ratio(row, other, promise.cpu)
+        unit = "GB per CPU-second" if promise.cpu else "GB/s"
+        what = f"{promise.case}: {promise.system}, {unit} of {other.system}"
+        found.append(Check(what, f"{measured:.2f}", f">= {promise.least:.2f}", measured >= promise.least))
+    return found + memory_checks(rows, model_bytes)
+
+
+def memory_checks(rows: Sequence[Row], model_bytes: int) -> list[Check]:
+    found = []
+    for row in rows:
+        if row.case in ("load_warm", "load_cold") and row.system in ("holdfast", "holdfast_unchecked"):
+            above = (row.peak_above - model_bytes) / (1 << 20)
+            holds = row.peak_above <= model_bytes + MEMORY_ABOVE_MODEL
+            what = f"{row.case}: {row.system}, memory above the model"
+            found.append(Check(what, f"{above:.0f} MiB", "<= 64 MiB", holds))
+    return found
