@@ -13,8 +13,8 @@
 #include "store/model_writer.h"
 #include "store/sealed_file.h"
 #include "store/shard_plan.h"
-#include "store/tensor_slices.h"
 #include "store/tensor_file.h"
+#include "store/tensor_slices.h"
 #include "store/tensor_stream.h"
 #include "tensor_list.h"
 #include "world/locations.h"
@@ -78,8 +78,8 @@ py::tuple load_slices(const std::string& path, const std::vector<SliceOf>& given
     }
     slices.push_back({name, std::move(box)});
   }
-  return loaded_tuple(
-      on_files(path, {}, [&](world::FileSource& files) { return store::load_tensor_slices(files, path, slices, policy); }));
+  return loaded_tuple(on_files(
+      path, {}, [&](world::FileSource& files) { return store::load_tensor_slices(files, path, slices, policy); }));
 }
 
 void load_into(const std::string& path, const py::list& tensors, bool checked, Counter* done) {

@@ -1,8 +1,8 @@
 // Sealed files that others have damaged or rearranged: each is refused, and nothing of it is handed out.
 #include <cstring>
 
-#include "sim/sim_world.h"
 #include "base/crc32c.h"
+#include "sim/sim_world.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"
 #include "store/test_sealed.h"

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/crc32c.h"
 #include "store/aligned_bytes.h"
 #include "store/compression.h"
-#include "base/crc32c.h"
 #include "store/sealed_file.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"

@@ -23,7 +23,9 @@ class CountedFiles final : public world::FileSource, public world::FileTarget {
     if (!files_.contains(name)) return Error(Code::NotFound, name);
     return std::unique_ptr<world::ReadableFile>(std::make_unique<File>(files_.at(name), bytes_read));
   }
-  std::uint64_t piece_bytes(const std::string& /*name*/, std::uint64_t /*total*/) const override { return std::uint64_t{1} << 20U; }
+  std::uint64_t piece_bytes(const std::string& /*name*/, std::uint64_t /*total*/) const override {
+    return std::uint64_t{1} << 20U;
+  }
   Result<std::unique_ptr<world::NewFile>> begin(const std::string& name, const std::string& /*aside*/,
                                                 const world::Pieces& pieces) override {
     Bytes& bytes = files_[name];
