@@ -101,9 +101,10 @@ TEST_P(RealFileTest, CallsBlocksBeyondTheEndCorrupt) {
   write(std::uint64_t{2} << 20U);
   for (const std::uint64_t phase : {0U, 8U}) {
     evict();
-    const PageMemory memory(std::size_t{3} << 20U);
-    const std::vector<BlockRead> blocks = {{0, memory.all().subspan(phase, std::size_t{2} << 20U)},
-                                           {std::uint64_t{1} << 20U, memory.all().subspan(phase, (1U << 20U) + 1)}};
+    const PageMemory memory(std::size_t{4} << 20U);
+    const std::vector<BlockRead> blocks = {
+        {0, memory.all().subspan(phase, std::size_t{2} << 20U)},
+        {std::uint64_t{1} << 20U, memory.all().subspan((std::size_t{2} << 20U) + phase, (1U << 20U) + 1)}};
     const auto file = disk_.open(path_);
     const Status done = (*file)->read_blocks(blocks, 2, [](std::size_t) { return Status(Ok{}); });
     ASSERT_FALSE(done);
@@ -145,8 +146,8 @@ void expect_writes(Disk& disk, const std::string& path, const Pieces& pieces, st
 }
 
 TEST_P(RealFileTest, WritesPiecesOfAnySizePastThePageCache) {
-  for (const std::uint64_t head : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{100}}) {
-    for (const std::uint64_t tail : {0U, 1U, 511U, 4096U, 5001U}) {
+  for (const std::uint64_t head : {std::uint64_t{4096}, std::uint64_t{100}}) {
+    for (const std::uint64_t tail : {0U, 1U, 5001U}) {
       for (const std::uint64_t phase : {0U, 64U}) {
         const std::uint64_t total = head + (std::uint64_t{5} << 20U) + tail;
         expect_writes(disk_, path_, {.head = head, .piece = std::uint64_t{2} << 20U, .total = total}, phase);
