@@ -94,7 +94,7 @@ int for_each(const Wanted& wanted, const std::function<Result<Model>(TensorsPlac
       print(path, *model);
     }
   }
-  if (wanted.as_json) std::printf("%s\n", json_text(all).c_str());
+  if (wanted.as_json) std::printf("%s\n", all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
   return exit_code;
 }
 

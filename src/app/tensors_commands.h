@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "app/progress.h"
@@ -39,9 +38,6 @@ class TensorsPlace {
 
 /// Prints the one line, and gives the exit code: 2 where the input is wrong, 1 where the work failed.
 int ended_by(const Error& error);
-
-/// Indented; names that are not UTF-8 with what can be shown of them.
-std::string json_text(const nlohmann::json& value);
 
 /// "with checksums", "without checksums"; "3 tensors in 2 files, 1.20 MB".
 std::string checksums_text(const store::Model& model);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "app/tensors_commands.h"
 #include "app/text_table.h"
@@ -32,10 +31,6 @@ int ended_by(const Error& error) {
   log_error(printable(error.message()));
   const bool failed = error.code() == Code::Unavailable || error.code() == Code::Internal;
   return failed ? run::kExitFailed : run::kExitUsage;
-}
-
-std::string json_text(const nlohmann::json& value) {
-  return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string checksums_text(const store::Model& model) {
