@@ -1,7 +1,10 @@
 // `holdfast tensors cat`: one tensor's values, as a person reads them.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/tensors_commands.h"
 #include "app/text_table.h"
@@ -61,7 +64,7 @@ void print_json(const store::ModelTensor& tensor, const store::TensorStatistics&
                     {"nan", found.nan},
                     {"infinite", found.infinite},
                     {"first", first}};
-  std::printf("%s\n", json_text(all).c_str());
+  std::printf("%s\n", all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
 void print(const store::ModelTensor& tensor, const store::TensorStatistics& found) {

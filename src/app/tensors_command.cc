@@ -144,7 +144,7 @@ int for_each(const Wanted& wanted, bool verify, const std::function<void(const s
       print(world::shown_location(path), *seen);
     }
   }
-  if (wanted.as_json) std::printf("%s\n", json_text(all).c_str());
+  if (wanted.as_json) std::printf("%s\n", all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
   return exit_code;
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/tensors_commands.h"
@@ -46,7 +47,7 @@ int copy(const Wanted& wanted) {
                                 {"tensors", model->tensors().size()},
                                 {"bytes", model->data_bytes()},
                                 {"checksums", model->has_checksums()}};
-    std::printf("%s\n", json_text(all).c_str());
+    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%s: %s copied, %s\n", wanted.to.c_str(), total_text(*model).c_str(),
                 model->has_checksums() ? "every byte matched its checksum"

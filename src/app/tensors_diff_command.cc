@@ -1,8 +1,13 @@
 // `holdfast tensors diff`: what two tensor files or models have in common, and where they differ.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "app/tensors_commands.h"
 #include "app/text_table.h"
@@ -152,7 +157,7 @@ void print_json(const Wanted& wanted, const Model& a, const Model& b, const Diff
                     {"other_kind", other_kind},
                     {"other_values", values},
                     {"compared", {{"tensors", found.common.size()}, {"by_checksums_alone", by_checksums(found)}}}};
-  std::printf("%s\n", json_text(all).c_str());
+  std::printf("%s\n", all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
 std::uint64_t bytes_to_read(const Model& a, const Difference& found) {

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "app/tensors_commands.h"
 #include "app/text_table.h"
@@ -64,10 +63,6 @@ int ended_by(const Error& error) {
   log_error(printable(error.message()));
   const bool failed = error.code() == Code::Unavailable || error.code() == Code::Internal;
   return failed ? run::kExitFailed : run::kExitUsage;
-}
-
-std::string json_text(const nlohmann::json& value) {
-  return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string checksums_text(const store::Model& model) {

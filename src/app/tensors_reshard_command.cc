@@ -1,7 +1,9 @@
 // `holdfast tensors reshard`: a model spread over more files, or fewer.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/tensors_commands.h"
 #include "app/text_table.h"
@@ -49,7 +51,7 @@ int reshard(const Wanted& wanted) {
                                 {"bytes", model->data_bytes()},
                                 {"source_checksums", model->has_checksums()},
                                 {"disputed_metadata", done->disputed}};
-    std::printf("%s\n", json_text(all).c_str());
+    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%s: %zu tensors, %s in %zu %s, %s\n", wanted.to.c_str(), model->tensors().size(),
                 size_text(model->data_bytes()).c_str(), done->files.size(), done->files.size() == 1 ? "file" : "files",
