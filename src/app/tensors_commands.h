@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -25,6 +24,9 @@ class UsualFiles final : public world::FileSource, public world::FileTarget {
   explicit UsualFiles(world::World& world);
   Result<std::unique_ptr<world::ReadableFile>> open(const std::string& name) override;
   std::uint64_t piece_bytes(const std::string& name, std::uint64_t total) const override;
+  unsigned writes_at_a_time(const std::string& name, unsigned threads) const override {
+    return locations_.writes_at_a_time(name, threads);
+  }
   Result<std::unique_ptr<world::NewFile>> begin(const std::string& name, const std::string& aside,
                                                 const world::Pieces& pieces) override;
 
@@ -57,9 +59,6 @@ class TensorsPlace {
 
 /// Prints the one line, and gives the exit code: 2 where the input is wrong, 1 where the work failed.
 int ended_by(const Error& error);
-
-/// Indented; names that are not UTF-8 with what can be shown of them.
-std::string json_text(const nlohmann::json& value);
 
 /// "with checksums", "without checksums"; "3 tensors in 2 files, 1.20 MB".
 std::string checksums_text(const store::Model& model);

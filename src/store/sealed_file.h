@@ -48,6 +48,9 @@ class SealedFiles final : public world::FileTarget {
   std::uint64_t piece_bytes(const std::string& name, std::uint64_t total) const override {
     return files_.piece_bytes(name, total);
   }
+  unsigned writes_at_a_time(const std::string& name, unsigned threads) const override {
+    return files_.writes_at_a_time(name, threads);
+  }
   Result<std::unique_ptr<world::NewFile>> begin(const std::string& name, const std::string& aside,
                                                 const world::Pieces& pieces) override;
 

@@ -18,6 +18,7 @@ class FaultyDisk final : public Disk {
   void arm_crash();
 
   Result<std::unique_ptr<WritableFile>> create(const std::string& path) override;
+  Result<std::unique_ptr<WritableFile>> change(const std::string& path) override { return disk_.change(path); }
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override { return disk_.open(path); }
   Status rename(const std::string& from, const std::string& to) override { return disk_.rename(from, to); }
   Status remove(const std::string& path) override { return disk_.remove(path); }

@@ -90,6 +90,10 @@ Result<std::unique_ptr<ReadableFile>> Locations::open(const std::string& name) {
   return bucket(object.bucket).open(object.key);
 }
 
+unsigned Locations::writes_at_a_time(const std::string& name, unsigned threads) const {
+  return is_remote(name) ? threads : disk_.writes_at_a_time(name, threads);
+}
+
 std::uint64_t Locations::piece_bytes(const std::string& name, std::uint64_t total) const {
   return is_remote(name) ? s3_piece_bytes(total) : disk_.piece_bytes(name, total);
 }

@@ -38,6 +38,7 @@ class Locations final : public FileSource, public FileTarget {
 
   Result<std::unique_ptr<ReadableFile>> open(const std::string& name) override;
   std::uint64_t piece_bytes(const std::string& name, std::uint64_t total) const override;
+  unsigned writes_at_a_time(const std::string& name, unsigned threads) const override;
   /// Errors: BadInput for http(s)://, which is for reading alone.
   Result<std::unique_ptr<NewFile>> begin(const std::string& name, const std::string& aside,
                                          const Pieces& pieces) override;

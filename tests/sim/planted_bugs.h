@@ -15,6 +15,7 @@ class WrappedDisk : public world::Disk {
  public:
   explicit WrappedDisk(world::Disk& inner) : inner_(inner) {}
   Result<std::unique_ptr<world::WritableFile>> create(const std::string& path) override { return inner_.create(path); }
+  Result<std::unique_ptr<world::WritableFile>> change(const std::string& path) override { return inner_.change(path); }
   Result<std::unique_ptr<world::ReadableFile>> open(const std::string& path) override { return inner_.open(path); }
   Status rename(const std::string& from, const std::string& to) override { return inner_.rename(from, to); }
   Status remove(const std::string& path) override { return inner_.remove(path); }
