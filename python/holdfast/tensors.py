@@ -129,7 +129,9 @@ def load(
         raise ValueError(f'{shown_path}: only a file on a disk can be mapped; load it with mode="copy"')
     if archives.kind(whole) != archives.SAFETENSORS:
         if mode == "map" or parted:
-            raise ValueError(f'{shown_path}: only a safetensors file can be mapped or loaded in parts; load it with mode="copy"')
+            raise ValueError(
+                f'{shown_path}: only a safetensors file can be mapped or loaded in parts; load it with mode="copy"'
+            )
         return archives.load(whole, wanted, _archive_key(key))
     secret = _seal_key(key)
     from holdfast import parts  # which streams, and so needs this module
@@ -231,8 +233,13 @@ def _check(name: str, tensor: Any) -> None:
         raise TypeError(f"{name}: a tensor of {tensor.dtype}, {tensor.layout} on {tensor.device} can't be stored")
 
 
-def _copied(path: str, names: list[str] | None, key: bytes | None, checksums: bool, progress: Progress) -> dict[str, torch.Tensor]:
-    with shown(progress, lambda: bytes_of(tensor_header(path, key)[1], names), f"load {os.path.basename(path)}") as counter:
+def _copied(
+    path: str, names: list[str] | None, key: bytes | None, checksums: bool, progress: Progress
+) -> dict[str, torch.Tensor]:
+    def total() -> int:
+        return bytes_of(tensor_header(path, key)[1], names)
+
+    with shown(progress, total, f"load {os.path.basename(path)}") as counter:
         metadata, places, block = with_stored_names(
             path, names, key, lambda stored: load_tensors(path, stored, key, checksums, counter)
         )

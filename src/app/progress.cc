@@ -34,6 +34,8 @@ class CountedFile final : public world::ReadableFile {
     });
   }
 
+  bool checked() const override { return file_->checked(); }
+
  private:
   std::unique_ptr<world::ReadableFile> file_;
   Progress& progress_;
