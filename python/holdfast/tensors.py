@@ -114,6 +114,8 @@ def load(
         raise ValueError(f'mode is "copy" or "map", not {mode!r}')
     if into is not None and (mode == "map" or names is not None or slices is not None):
         raise ValueError('`into` says what is loaded, by mode="copy", and so goes without `names` and `slices`')
+    if not isinstance(key, str):
+        key_bytes(key)  # a wrong one is told before anything is opened
     parted = into is not None or slices is not None
     wanted = None if names is None else list(names)
     whole = location(path)
@@ -127,13 +129,9 @@ def load(
         return sharded.load(whole, mode, wanted)
     if mode == "map" and is_remote(whole):
         raise ValueError(f'{shown_path}: only a file on a disk can be mapped; load it with mode="copy"')
-    if archives.kind(whole) != archives.SAFETENSORS:
-        if mode == "map" or parted:
-            raise ValueError(
-                f'{shown_path}: only a safetensors file can be mapped or loaded in parts; load it with mode="copy"'
-            )
-        return archives.load(whole, wanted, _archive_key(key))
-    secret = _seal_key(key)
+    if not is_remote(whole) and archives.kind(whole) != archives.SAFETENSORS:
+        return _load_archive(whole, mode, parted, wanted, key)
+    secret = _seal_key(shown_path, key)
     from holdfast import parts  # which streams, and so needs this module
 
     try:
@@ -145,7 +143,20 @@ def load(
             return _copied(whole, wanted, secret, checksums, progress)
         return _mapped(whole, wanted, secret)
     except ValueError as error:
+        # Only now, since asking for its kind costs a round trip.
+        if is_remote(whole) and archives.kind(whole) != archives.SAFETENSORS:
+            return _load_archive(whole, mode, parted, wanted, key)
         raise error if shown_path in str(error) else ValueError(f"{shown_path}: {error}") from None
+
+
+def _load_archive(
+    path: str, mode: str, parted: bool, names: list[str] | None, key: Key | str | bytes | None
+) -> dict[str, torch.Tensor]:
+    if mode == "map":
+        raise ValueError(f'{shown_location(path)}: only a safetensors file can be mapped; load it with mode="copy"')
+    if parted:
+        raise ValueError(f"{shown_location(path)}: only a safetensors file is loaded in parts; convert it")
+    return archives.load(path, names, _archive_key(key))
 
 
 def verify(path: Path, *, key: Key | str | bytes | None = None) -> bool:
@@ -155,14 +166,19 @@ def verify(path: Path, *, key: Key | str | bytes | None = None) -> bool:
     if is_model(whole):
         _refuse_key(whole, key)
         return verify_model(whole)
-    if archives.kind(whole) != archives.SAFETENSORS:
+    if not is_remote(whole) and archives.kind(whole) != archives.SAFETENSORS:
         return archives.verify(whole, _archive_key(key))
-    return verify_tensors(whole, _seal_key(key))
+    try:
+        return verify_tensors(whole, _seal_key(shown_location(whole), key))
+    except ValueError:
+        if is_remote(whole) and archives.kind(whole) != archives.SAFETENSORS:
+            return archives.verify(whole, _archive_key(key))
+        raise
 
 
-def _seal_key(key: Key | str | bytes | None) -> bytes | None:
+def _seal_key(path: str, key: Key | str | bytes | None) -> bytes | None:
     if isinstance(key, str):
-        raise TypeError("key: a text opens tensorizer files alone; others take a holdfast.Key or 32 bytes")
+        raise ValueError(f"{path}: is no tensorizer file, which a text could open; give a holdfast.Key or its 32 bytes")
     return key_bytes(key)
 
 

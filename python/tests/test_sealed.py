@@ -94,8 +94,10 @@ def test_keys_that_are_none_are_refused(path: Path) -> None:
     for bad in (b"", bytes(31), bytes(33)):
         with pytest.raises(ValueError, match="32 bytes"):
             holdfast.save({}, path, key=bad)
+    with pytest.raises(TypeError, match="32 bytes, not a int"):
+        holdfast.load(path, key=7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="32 bytes, not a str"):
-        holdfast.load(path, key="x" * 32)  # type: ignore[arg-type]
+        holdfast.save({}, path, key="x" * 32)  # type: ignore[arg-type]
     for level in (-1, 20, 1000):
         with pytest.raises(ValueError, match="from 1 to 19"):
             holdfast.save({}, path, compress=level)
