@@ -18,6 +18,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 import holdfast
 import holdfast.dcp
+import holdfast.state
 from holdfast import checkpointer
 from holdfast._core import OpenCheckpoint
 
@@ -41,7 +42,8 @@ def layouts() -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
 
     def on(mesh: Any, *placements: Any) -> Callable[[torch.Tensor], torch.Tensor]:
         def distribute(tensor: torch.Tensor) -> torch.Tensor:
-            fitting = [Shard(0) if isinstance(each, Shard) and each.dim >= tensor.dim() else each for each in placements]
+            last = Shard(tensor.dim() - 1)
+            fitting = [last if isinstance(each, Shard) and each.dim > last.dim else each for each in placements]
             return distribute_tensor(tensor, mesh, fitting)
 
         return distribute
@@ -85,9 +87,10 @@ def work(rank: int, port: int, folder: str) -> None:
         for loaded, other in layouts().items():
             model = {name: other(torch.zeros_like(tensor)) for name, tensor in reference.items()}
             directory = os.path.join(path, "step-000000000005-epoch-1")
-            opened = OpenCheckpoint(directory)
-            before = bytes_read()
             state: dict[str, Any] = {"model": model, "step": 0}
+            holdfast.state.flatten(state)  # what it imports is read now
+            before = bytes_read()
+            opened = OpenCheckpoint(directory)
             checkpointer.fill(opened, state)
             read = bytes_read() - before
             same = all(torch.equal(full(model[name]), tensor) for name, tensor in reference.items())
