@@ -1,5 +1,5 @@
-"""Four ranks that save without end are killed, again and again, at moments of every kind; after each start they must find
-the newest acknowledged checkpoint or a newer one, whole, and nothing else in the folder. Prints a line of JSON.
+"""Four ranks that save without end are killed, again and again, at moments of every kind; after each start they must
+find the newest acknowledged checkpoint or a newer one, whole, and nothing else in the folder. Prints a line of JSON.
 
     kill_job.py FOLDER POINTS SEED
 """
@@ -38,7 +38,8 @@ def leftovers(folder: Path) -> list[str]:
     partial = [name for name in checkpoints if not (folder / name / "manifest.json").exists()]
     aside = [str(each) for each in folder.rglob("*") if each.name.endswith((".partial", ".new"))]
     fences = [name for name in names if name.startswith("fence-")]
-    return partial + aside + (fences if len(fences) != 1 else []) + [n for n in names if n[:5] not in ("step-", "fence")]
+    others = [name for name in names if name not in checkpoints and name not in fences]
+    return partial + aside + others + (fences if len(fences) != 1 else [])
 
 
 def rank_main(rank: int, folder: Path, store: Path, pipe: int) -> None:
