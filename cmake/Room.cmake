@@ -25,6 +25,7 @@ function(holdfast_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck
                         Threads::Threads)
+  target_compile_options(${name} PRIVATE ${HOLDFAST_TEST_OPTIONS})
   if(TARGET holdfast_gtest_header)
     target_precompile_headers(${name} REUSE_FROM holdfast_gtest_header)
   endif()

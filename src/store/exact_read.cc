@@ -40,7 +40,7 @@ std::uint64_t total(const std::vector<DataRange>& ranges) {
 
 }  // namespace
 
-Result<std::uint64_t> OpenTensorFile::read_exactly(std::vector<DataRange> ranges, unsigned threads) const {
+Result<std::uint64_t> OpenTensorFile::read_exactly(const std::vector<DataRange>& ranges, unsigned threads) const {
   const std::vector<DataRange> pieces = in_chunks(ranges);
   std::vector<DataRange> whole;
   std::vector<world::BlockRead> rest;

@@ -31,7 +31,7 @@ Result<ReadTally> OpenCheckpoint::read(std::span<const WantedBox> boxes, unsigne
     tally.bytes += bytes;
   }
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    tally.checked += TRY(shards_[i].read_exactly(std::move(ranges[i]), threads), "read");
+    tally.checked += TRY(shards_[i].read_exactly(ranges[i], threads), "read");
   }
   return tally;
 }

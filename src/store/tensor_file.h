@@ -78,7 +78,7 @@ class OpenTensorFile {
   /// Fills all ranges and reads not a byte more: chunks that are wanted whole are checked, of others the bytes are
   /// taken as they are, so the file should have been verified before. Returns the bytes that were checked. Errors: as
   /// read.
-  Result<std::uint64_t> read_exactly(std::vector<DataRange> ranges, unsigned threads) const;
+  Result<std::uint64_t> read_exactly(const std::vector<DataRange>& ranges, unsigned threads) const;
   /// Reads every byte of the data and checks it where there are checksums. Errors: as read.
   Status verify(unsigned threads) const;
   /// From now on the data is taken as it is, whatever its checksums say.

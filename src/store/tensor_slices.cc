@@ -82,7 +82,7 @@ Result<LoadedTensors> read_slices(const OpenTensorFile& file, const std::vector<
   for (std::size_t i = 0; i < stored.size(); ++i) {
     std::byte* const out = block.all().data() + tensors[i].begin;
     Wanted wanted = TRY(bytes_of(stored[i], slices[i].box, out), file.path());
-    if (auto read = file.read_exactly(std::move(wanted.ranges), policy.threads); !read) return std::move(read).error();
+    if (auto read = file.read_exactly(wanted.ranges, policy.threads); !read) return std::move(read).error();
     if (policy.done != nullptr) *policy.done += wanted.bytes;
   }
   return LoadedTensors{file.about(), std::move(tensors), std::move(block)};

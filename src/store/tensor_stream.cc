@@ -88,15 +88,19 @@ void TensorStream::read_ahead() {
     if (!wait_for_room(bytes)) break;
     auto tensors = read_batch(batch, reader);
     // The tensors before the damaged one are whole, so they go first: one by one, until it is met.
-    for (std::size_t i = 0; !tensors && batch.size() > 1 && i < batch.size() && !failure && !stopped_; ++i) {
+    for (std::size_t i = 0; !tensors && batch.size() > 1 && i < batch.size() && !stopped_; ++i) {
       auto alone = read_batch(batch.subspan(i, 1), reader);
-      if (!alone) failure = std::move(alone).error();
+      if (!alone) {
+        failure = alone.error();
+        break;
+      }
       const std::lock_guard lock(mutex_);
-      if (!failure) ready_.push_back(std::move(alone->front()));
+      ready_.push_back(std::move(alone->front()));
       changed_.notify_all();
     }
-    if (!tensors && batch.size() == 1) failure = std::move(tensors).error();
-    if (tensors) {
+    if (!tensors) {
+      if (batch.size() == 1) failure = tensors.error();
+    } else {
       const std::lock_guard lock(mutex_);
       for (StreamedTensor& each : *tensors) ready_.push_back(std::move(each));
       changed_.notify_all();
