@@ -114,8 +114,9 @@ TEST_F(ModelCopyTest, ManyFilesDoNotFitUnderOneName) {
 
 TEST_F(ModelCopyTest, NotesThatFilesDisagreeOnAreNamed) {
   ASSERT_TRUE(disk().make_dirs("/m"));
-  const TestTensors x = TestTensors().add("x", "U8", {3}, 3);
-  const TestTensors y = TestTensors().add("y", "U8", {3}, 3);
+  TestTensors x, y;
+  x.add("x", "U8", {3}, 3);
+  y.add("y", "U8", {3}, 3);
   ASSERT_TRUE(save_tensor_file(disk(), "/m/a.safetensors", x.list(), {{"format", "pt"}, {"note", "1"}}, 1));
   ASSERT_TRUE(save_tensor_file(disk(), "/m/b.safetensors", y.list(), {{"format", "pt"}, {"note", "2"}}, 1));
   const std::string index = R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})";

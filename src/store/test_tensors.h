@@ -16,6 +16,7 @@ namespace holdfast::store {
 class TestTensors {
  public:
   explicit TestTensors(unsigned seed = 0) : seed_(seed) {}
+  TestTensors(TestTensors&&) = default;  // a copy would show the other's bytes
   TestTensors& add(const std::string& name, const std::string& dtype, std::vector<std::uint64_t> shape,
                    std::size_t bytes) {
     Bytes& data = data_.emplace_back(bytes);
