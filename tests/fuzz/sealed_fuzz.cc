@@ -73,12 +73,12 @@ Bytes with_right_sums(Bytes bytes) {
     const auto at = get<std::uint64_t>(bytes, entry);
     const auto stored = get<std::uint32_t>(bytes, entry + 8);
     if (at > stored_bytes || stored > stored_bytes - at) continue;
-    const store::SealTag tag = store::checksum_tag(store::crc32c(BytesView(bytes).subspan(data + at, stored)));
+    const store::SealTag tag = store::checksum_tag(holdfast::crc32c(BytesView(bytes).subspan(data + at, stored)));
     std::memcpy(bytes.data() + entry + 16, tag.data(), tag.size());
   }
   const BytesView fixed = BytesView(bytes).subspan(kOuterBytes, store::kSealedFixedBytes);
   const BytesView table = BytesView(bytes).subspan(kTable, chunks * store::kSealedEntryBytes);
-  const store::SealTag tag = store::checksum_tag(store::crc32c(table, store::crc32c(fixed)));
+  const store::SealTag tag = store::checksum_tag(holdfast::crc32c(table, holdfast::crc32c(fixed)));
   std::memcpy(bytes.data() + kOuterBytes + store::kSealedFixedBytes, tag.data(), tag.size());
   return bytes;
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "store/tensor_file.h"
+#include "world/disk.h"
 
 namespace {
 
