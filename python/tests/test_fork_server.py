@@ -161,7 +161,9 @@ sys.path[:0] = {paths!r}
 from fake_run import ForkServer
 server = ForkServer([])
 read_end, write_end = os.pipe()
-print(server.process.pid, server.fork([{script!r}, "wait"], {{}}, write_end)["pid"], flush=True)
+rank = server.fork([{script!r}, "wait"], {{}}, write_end)["pid"]
+os.read(read_end, 1)  # it runs
+print(server.process.pid, rank, flush=True)
 sys.stdin.read()
 """
 
