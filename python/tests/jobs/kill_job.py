@@ -32,13 +32,15 @@ def state_of(step: int) -> dict[str, Any]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """What is there beside whole checkpoints and the newest fence, each of which `load` would take."""
+    """What earlier starts left beside whole checkpoints. This start's own are told by their epoch, which the fence
+    names: other ranks may be saving already."""
     names = sorted(each.name for each in folder.iterdir())
-    checkpoints = [name for name in names if name.startswith("step-")]
-    partial = [name for name in checkpoints if not (folder / name / "manifest.json").exists()]
-    aside = [str(each) for each in folder.rglob("*") if each.name.endswith((".partial", ".new"))]
     fences = [name for name in names if name.startswith("fence-")]
-    others = [name for name in names if name not in checkpoints and name not in fences]
+    own = [name for name in names if name.endswith(f"-epoch-{fences[-1].removeprefix('fence-')}")]
+    older = [name for name in names if name.startswith("step-") and name not in own]
+    partial = [name for name in older if not (folder / name / "manifest.json").exists()]
+    aside = [str(each) for name in older for each in (folder / name).iterdir() if each.suffix in (".partial", ".new")]
+    others = [name for name in names if name not in older + own + fences]
     return partial + aside + others + (fences if len(fences) != 1 else [])
 
 
