@@ -1,8 +1,6 @@
 #include "store/archive.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -45,23 +43,6 @@ Result<std::vector<std::size_t>> chosen(const TensorArchive& archive,
     if (wanted[i]) indices.push_back(i);
   }
   return indices;
-}
-
-/// Runs `each` on several threads; the first error by index is what it returns.
-Status for_all(std::size_t count, unsigned threads, const std::function<Status(std::size_t)>& each) {
-  std::mutex mutex;
-  std::atomic<bool> failed = false;
-  std::optional<std::pair<std::size_t, Error>> failure;
-  world::parallel_for(threads, count, [&](std::size_t i) {
-    if (failed) return;
-    Status done = each(i);
-    if (done) return;
-    failed = true;
-    const std::lock_guard lock(mutex);
-    if (!failure || i < failure->first) failure.emplace(i, std::move(done).error());
-  });
-  if (failure) return std::move(failure->second);
-  return Ok{};
 }
 
 }  // namespace
@@ -129,7 +110,8 @@ Result<LoadedArchive> load_archive(TensorArchive& archive, const std::optional<s
   const auto place = [&](const TensorInfo& tensor) {
     return block.all().subspan(tensor.begin, tensor.end - tensor.begin);
   };
-  TRY(for_all(sources.size(), threads, [&](std::size_t i) { return archive.read(sources[i], place(tensors[i])); }),
+  TRY(world::parallel_try(threads, sources.size(),
+                          [&](std::size_t i) { return archive.read(sources[i], place(tensors[i])); }),
       "load");
   return LoadedArchive{std::move(tensors), std::move(tied), std::move(block)};
 }
@@ -141,11 +123,11 @@ Status verify_archive(TensorArchive& archive, unsigned threads) {
     if (each.tied_to.empty() && each.unreadable.empty()) indices.push_back(i);
   }
   TRY(check_memory(archive, indices), "verify");
-  TRY(for_all(indices.size(), threads,
-              [&](std::size_t i) {
-                AlignedBytes memory(archive.tensors()[indices[i]].bytes);
-                return archive.read(indices[i], memory.all());
-              }),
+  TRY(world::parallel_try(threads, indices.size(),
+                          [&](std::size_t i) {
+                            AlignedBytes memory(archive.tensors()[indices[i]].bytes);
+                            return archive.read(indices[i], memory.all());
+                          }),
       "verify");
   return Ok{};
 }

@@ -1,8 +1,6 @@
 #include "store/model_copy.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <optional>
 
 #include "store/aligned_bytes.h"
@@ -11,25 +9,8 @@
 namespace holdfast::store {
 namespace {
 
-/// Runs `body` for each index; the first error, if any.
-Status for_each(unsigned threads, std::size_t count, const std::function<Status(std::size_t)>& body) {
-  std::mutex mutex;
-  std::atomic<bool> failed = false;
-  std::optional<Error> failure;
-  world::parallel_for(threads, count, [&](std::size_t i) {
-    if (failed) return;
-    Status done = body(i);
-    if (done) return;
-    failed = true;
-    const std::lock_guard lock(mutex);
-    if (!failure) failure = std::move(done).error();
-  });
-  if (failure) return *std::move(failure);
-  return Ok{};
-}
-
 Status copy_pieces(const OpenTensorFile& from, world::NewFile& file, const world::Pieces& pieces, unsigned threads) {
-  return for_each(threads, pieces.count(), [&](std::size_t i) -> Status {
+  return world::parallel_try(threads, pieces.count(), [&](std::size_t i) -> Status {
     AlignedBytes memory(pieces.end(i) - pieces.begin(i));
     std::span<std::byte> data = memory.all();
     if (i == 0) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "one_file.h"
 #include "store/sealed_file.h"
 #include "store/sealed_head.h"
 #include "store/sealed_layout.h"
@@ -23,30 +24,6 @@ namespace store = holdfast::store;
 namespace world = holdfast::world;
 
 constexpr std::size_t kOuterBytes = 512;
-
-class OneFile final : public world::FileSource {
- public:
-  explicit OneFile(BytesView content) : content_(content) {}
-  Result<std::unique_ptr<world::ReadableFile>> open(const std::string& /*path*/) override {
-    return std::unique_ptr<world::ReadableFile>(std::make_unique<File>(content_));
-  }
-
- private:
-  class File final : public world::ReadableFile {
-   public:
-    explicit File(BytesView content) : content_(content) {}
-    std::uint64_t size() const override { return content_.size(); }
-    Status read_at(std::uint64_t offset, std::span<std::byte> out) override {
-      if (offset > content_.size() || out.size() > content_.size() - offset) return Error(Code::Corrupt, "short");
-      if (!out.empty()) std::memcpy(out.data(), content_.data() + offset, out.size());
-      return holdfast::Ok{};
-    }
-
-   private:
-    BytesView content_;
-  };
-  BytesView content_;
-};
 
 template <typename Integer>
 Integer get(const Bytes& bytes, std::size_t at) {
@@ -84,7 +61,7 @@ Bytes with_right_sums(Bytes bytes) {
 }
 
 void read(BytesView content, const std::optional<store::SealKey>& key) {
-  OneFile one(content);
+  holdfast::fuzz::OneFile one(content);
   store::UnsealedFiles files(one, key);
   const auto about = store::read_sealed_about(one, "/f");
   const auto verified = store::verify_tensor_file(files, "/f", 1);
