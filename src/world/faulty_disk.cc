@@ -62,4 +62,10 @@ Result<std::unique_ptr<WritableFile>> FaultyDisk::create(const std::string& path
   return std::unique_ptr<WritableFile>(std::make_unique<File>(*this, *std::move(file), path, left > 0));
 }
 
+Result<std::unique_ptr<NewFile>> FaultyDisk::begin(const std::string& path, const std::string& aside,
+                                                   const Pieces& pieces) {
+  const bool armed = full_ > 0 || crash_;
+  return armed ? Disk::begin(path, aside, pieces) : disk_.begin(path, aside, pieces);
+}
+
 }  // namespace holdfast::world

@@ -27,6 +27,15 @@ class FaultyDisk final : public Disk {
   Result<std::vector<std::string>> list(const std::string& path) override { return disk_.list(path); }
   bool exists(const std::string& path) override { return disk_.exists(path); }
   unsigned threads() const override { return disk_.threads(); }
+  std::uint64_t piece_bytes(const std::string& path, std::uint64_t total) const override {
+    return disk_.piece_bytes(path, total);
+  }
+  unsigned writes_at_a_time(const std::string& path, unsigned threads) const override {
+    return disk_.writes_at_a_time(path, threads);
+  }
+  /// What is armed by then strikes the file; what is armed later the next one.
+  Result<std::unique_ptr<NewFile>> begin(const std::string& path, const std::string& aside,
+                                         const Pieces& pieces) override;
 
  private:
   class File;

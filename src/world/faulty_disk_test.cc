@@ -39,6 +39,25 @@ TEST_F(FaultyDiskTest, IsFullForAsManyFilesAsItWasArmedFor) {
   EXPECT_TRUE(write("c"));
 }
 
+TEST_F(FaultyDiskTest, ANewFileIsWrittenAsTheDiskDoesUnlessItIsArmed) {
+  const Pieces pieces{
+      .head = 4096, .piece = 8U << 20U, .total = 6U << 20U};  // the real disk writes such past its cache
+  const Bytes content(pieces.total, std::byte{5});
+  for (const bool armed : {false, true, false}) {
+    if (armed) disk_.arm_full(1);
+    const std::string path = dir_.path(armed ? "armed" : "unarmed");
+    auto file = disk_.begin(path, ".aside", pieces);
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(static_cast<bool>((*file)->write(0, content)), !armed);
+    if (!armed) {
+      EXPECT_TRUE((*file)->commit());
+    }
+    file->reset();
+    EXPECT_EQ(real_.exists(path), !armed);
+    EXPECT_FALSE(real_.exists(path + ".aside"));
+  }
+}
+
 TEST_F(FaultyDiskTest, FilesCreatedBeforeItWasArmedAreSpared) {
   auto file = disk_.create(dir_.path("a"));
   disk_.arm_full(1);

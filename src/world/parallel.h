@@ -15,6 +15,10 @@ void parallel_for(unsigned threads, std::size_t count, const std::function<void(
 /// The same with what can fail: after the first error no index begins; of those that failed, the error of the lowest.
 Status parallel_try(unsigned threads, std::size_t count, const std::function<Status(std::size_t)>& body);
 
+/// Runs `task`, which must not throw, on a thread of its own that gives way to whatever else wants to run on the
+/// machine, as do the threads that it starts in turn; blocks until it is done.
+void giving_way(const std::function<void()>& task);
+
 /// Threads that this process may run at a time, at least 1.
 unsigned usable_cpus();
 

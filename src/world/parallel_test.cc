@@ -1,6 +1,7 @@
 #include "world/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <vector>
@@ -30,6 +31,13 @@ TEST(ParallelTry, BeginsNothingAfterAnErrorAndReturnsIt) {
   EXPECT_EQ(done.error().message(), "third");
   EXPECT_EQ(runs, 4U);
   EXPECT_TRUE(parallel_try(4, 10, [](std::size_t) { return Status(Ok{}); }));
+}
+
+TEST(GivingWay, IsDoneByThreadsThatComeLastAndLeavesTheCallersAlone) {
+  std::vector<int> policies(2);
+  giving_way([&] { parallel_for(2, policies.size(), [&](std::size_t i) { policies[i] = ::sched_getscheduler(0); }); });
+  EXPECT_EQ(policies, std::vector<int>({SCHED_IDLE, SCHED_IDLE}));
+  EXPECT_NE(::sched_getscheduler(0), SCHED_IDLE);
 }
 
 TEST(ParallelFor, UsesAtLeastOneCpu) { EXPECT_GE(usable_cpus(), 1U); }
