@@ -107,6 +107,30 @@ TEST_F(TensorFileTest, ManyThreadsReadTheSame) {
   expect_same(*some, tensors);
 }
 
+// Three pieces, which are written from where they lie.
+TEST_F(TensorFileTest, TensorsThatLieInMemoryAsInTheFileMakeTheSameFile) {
+  Tensors apart;
+  apart.add("small", "BF16", {3}, 6).add("none", "F32", {0}, 0);
+  apart.add("large", "F32", {1'300'000}, 5'200'000).add("b", "F32", {900'001}, 3'600'004);
+  ASSERT_TRUE(save_tensor_file(disk(), kFile, apart.list(), {}, 1));
+  const Bytes expected = content();
+  Bytes arena;
+  std::vector<TensorData> together;
+  arena.reserve(9'000'000);
+  for (const char* name : {"none", "b", "large", "small"}) {
+    const TensorData& tensor = apart.named(name);
+    together.push_back(tensor);
+    together.back().bytes = BytesView(arena.data() + arena.size(), tensor.bytes.size());
+    arena.insert(arena.end(), tensor.bytes.begin(), tensor.bytes.end());
+  }
+  for (const bool in_place : {true, false}) {
+    if (!in_place) std::swap(together[1].bytes, together[2].bytes);  // no longer of their sizes
+    const auto done = save_tensor_file(disk(), kFile, together, {}, 1);
+    ASSERT_EQ(static_cast<bool>(done), in_place);
+    EXPECT_EQ(content(), expected);
+  }
+}
+
 TEST_F(TensorFileTest, GivesThoseAskedForWithoutReadingTheOthers) {
   const Tensors tensors = large();
   save(tensors);

@@ -18,10 +18,17 @@ constexpr std::uint64_t kDataStepBytesMax = std::uint64_t{16} << 20U;  ///< aske
 /// Writes the pieces of one file. Piece 0, which holds the header, comes last: by then all checksums are known.
 class PieceWriter {
  public:
-  /// Asks for `step` bytes of the data at a time, whole chunks or an even part of one.
+  /// Asks for `step` bytes of the data at a time, whole chunks or an even part of one. `in_place`: the data buffer,
+  /// where it lies in memory already; else empty.
   PieceWriter(world::NewFile& file, const world::Pieces& pieces, SafetensorsHeader& header, const DataBytes& data,
-              std::uint64_t step, std::atomic<std::uint64_t>* written)
-      : file_(file), pieces_(pieces), header_(header), data_(data), step_(step), written_(written) {
+              std::uint64_t step, BytesView in_place, std::atomic<std::uint64_t>* written)
+      : file_(file),
+        pieces_(pieces),
+        header_(header),
+        data_(data),
+        step_(step),
+        in_place_(in_place),
+        written_(written) {
     checksums_.chunks.resize(chunk_count(header.data_bytes()));
   }
 
@@ -46,7 +53,12 @@ class PieceWriter {
 
   Status write_piece(std::uint64_t index) {
     const std::uint64_t begin = pieces_.begin(index) - header_.data_begin;
-    AlignedBytes memory(pieces_.end(index) - pieces_.begin(index));
+    const std::uint64_t size = pieces_.end(index) - pieces_.begin(index);
+    if (!in_place_.empty()) {
+      add_to_checksums(begin, in_place_.subspan(begin, size));
+      return write_out(index, in_place_.subspan(begin, size));
+    }
+    AlignedBytes memory(size);
     TRY(fill(memory.all(), begin), "data");
     return write_out(index, memory.all());
   }
@@ -93,6 +105,7 @@ class PieceWriter {
   SafetensorsHeader& header_;
   const DataBytes& data_;
   std::uint64_t step_;
+  BytesView in_place_;
   std::atomic<std::uint64_t>* written_;
   Checksums checksums_;
   std::uint32_t header_crc_ = 0;
@@ -112,6 +125,17 @@ void gather(const SafetensorsHeader& header, const Ordered& tensors, std::uint64
   }
 }
 
+/// The whole data buffer, where the tensors lie in memory as they will in the file; else nothing.
+BytesView as_in_file(const SafetensorsHeader& header, const Ordered& tensors) {
+  const std::byte* begin = nullptr;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i]->bytes.empty()) continue;
+    if (begin == nullptr) begin = tensors[i]->bytes.data();  // of the first that is not empty, which is the buffer's
+    if (tensors[i]->bytes.data() != begin + header.tensors[i].begin) return {};
+  }
+  return {begin, begin == nullptr ? 0 : header.data_bytes()};
+}
+
 /// Laid out with room for the checksums: how many there are depends on what all tensors take.
 Result<SafetensorsHeader> lay_out_file(std::vector<TensorInfo> tensors, std::map<std::string, std::string> metadata) {
   if (metadata.contains(kChecksumsKey)) {
@@ -123,12 +147,12 @@ Result<SafetensorsHeader> lay_out_file(std::vector<TensorInfo> tensors, std::map
 }
 
 Result<SavedTensorFile> write_file(world::FileTarget& files, const std::string& path, SafetensorsHeader header,
-                                   const DataBytes& data, std::uint64_t step, unsigned threads,
+                                   const DataBytes& data, std::uint64_t step, BytesView in_place, unsigned threads,
                                    const std::string& aside, std::atomic<std::uint64_t>* written) {
   const world::Pieces pieces = {
       .head = header.data_begin, .piece = files.piece_bytes(path, header.file_bytes()), .total = header.file_bytes()};
   const std::unique_ptr<world::NewFile> file = TRY(files.begin(path, aside, pieces), "create");
-  PieceWriter writer(*file, pieces, header, data, step, written);
+  PieceWriter writer(*file, pieces, header, data, step, in_place, written);
   TRY(writer.write(files.writes_at_a_time(path, threads)), "write");
   TRY(file->commit(), "commit");
   return SavedTensorFile{header.file_bytes(), writer.header_crc()};
@@ -145,7 +169,8 @@ Result<SavedTensorFile> save(world::FileTarget& files, const std::string& path, 
     gather(placed, ordered, begin, out);
     return Status(Ok{});
   };
-  return write_file(files, path, header, from_memory, kMemoryStepBytes, threads, aside, written);
+  return write_file(files, path, header, from_memory, kMemoryStepBytes, as_in_file(header, ordered), threads, aside,
+                    written);
 }
 
 }  // namespace
@@ -162,7 +187,7 @@ Status write_tensor_file(world::FileTarget& files, const std::string& path, std:
                          const std::string& aside) {
   const std::string doing = "save " + path;
   SafetensorsHeader header = TRY(lay_out_file(std::move(tensors), std::move(metadata)), doing);
-  TRY(write_file(files, path, std::move(header), data, kDataStepBytesMax, threads, aside, nullptr), doing);
+  TRY(write_file(files, path, std::move(header), data, kDataStepBytesMax, {}, threads, aside, nullptr), doing);
   return Ok{};
 }
 
