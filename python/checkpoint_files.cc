@@ -2,10 +2,15 @@
 
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
 #include "on_disk.h"
 #include "store/checkpoint_dir.h"
 #include "store/open_checkpoint.h"
 #include "tensor_list.h"
+#include "world/memory_copy.h"
 
 namespace holdfast::python {
 namespace {
@@ -18,9 +23,46 @@ using Record = std::tuple<std::string, std::uint64_t, std::uint32_t>;
 Record write_shard(const std::string& dir, Rank writer, std::uint32_t writers, const py::list& tensors,
                    const std::map<std::string, std::string>& metadata) {
   const TensorList given(tensors);
-  const store::ShardRecord record =
-      on_disk([&](world::Disk& disk) { return store::write_shard(disk, dir, writer, writers, given.all(), metadata); });
+  const store::ShardRecord record = on_disk([&](world::Disk& disk) {
+    std::optional<Result<store::ShardRecord>> written;
+    world::giving_way([&] { written = store::write_shard(disk, dir, writer, writers, given.all(), metadata); });
+    return *std::move(written);
+  });
   return {record.file, record.bytes, record.header_crc};
+}
+
+/// (name, dtype, shape).
+using Kind = std::tuple<std::string, std::string, std::vector<std::uint64_t>>;
+
+/// First byte of each tensor and one past its last, in the data of a shard of them.
+using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+Places shard_places(const std::vector<Kind>& kinds) {
+  std::vector<store::TensorInfo> tensors;
+  for (const auto& [name, dtype, shape] : kinds) tensors.push_back({name, dtype, shape});
+  const auto header = store::lay_out_tensors(std::move(tensors), {});
+  if (!header) raise(header.error());
+  std::unordered_map<std::string_view, const store::TensorInfo*> by_name;
+  for (const store::TensorInfo& tensor : header->tensors) by_name.emplace(tensor.name, &tensor);
+  Places places;
+  for (const Kind& kind : kinds) {
+    const store::TensorInfo& tensor = *by_name.at(std::get<0>(kind));
+    places.emplace_back(tensor.begin, tensor.end);
+  }
+  return places;
+}
+
+/// (to, from, bytes).
+using Copy = std::tuple<std::uintptr_t, std::uintptr_t, std::size_t>;
+
+void copy_memory(const std::vector<Copy>& copies, unsigned threads) {
+  std::vector<world::MemoryCopy> all;
+  all.reserve(copies.size());
+  for (const auto& [to, from, bytes] : copies) {
+    all.push_back({reinterpret_cast<std::byte*>(to), {reinterpret_cast<const std::byte*>(from), bytes}});
+  }
+  const py::gil_scoped_release released;
+  world::copy_all(all, threads);
 }
 
 void write_manifest(const std::string& dir, std::uint32_t world_size, const std::string& structure,
@@ -115,6 +157,8 @@ class OpenCheckpoint {
 
 void bind_checkpoint_files(py::module_& module) {
   module.def("write_shard", &write_shard);
+  module.def("shard_places", &shard_places);
+  module.def("copy_memory", &copy_memory);
   module.def("write_manifest", &write_manifest);
   py::class_<CheckpointFolder>(module, "CheckpointFolder")
       .def(py::init<const std::string&, std::size_t>())

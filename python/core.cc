@@ -11,7 +11,6 @@
 #include "run/version.h"
 #include "seat.h"
 #include "step_hooks.h"
-#include "store/checkpoint.h"
 #include "tensor_files.h"
 #include "tensor_list.h"
 
@@ -42,7 +41,8 @@ class PyMember {
   ~PyMember() { close(); }
 
   void close() {
-    unlocked([this] { seat_.reset(); });
+    unlocked([this] { seat_.reset(); });  // waits for what is being written
+    saved_.reset();
   }
 
   std::map<std::string, std::string> park() {
@@ -104,8 +104,9 @@ class PyMember {
   }
 
   bool save(Step step, const std::string& structure, const py::list& tensors) {
-    const TensorList shares(tensors);
-    return unlocked([&] { return member().save(step, structure, shares.all()); });
+    if (member().writing()) return false;
+    saved_ = std::make_unique<TensorList>(tensors);
+    return unlocked([&] { return member().save(step, structure, saved_->all()); });
   }
 
   void set_probe(py::function probe) { probe_ = std::move(probe); }
@@ -129,6 +130,7 @@ class PyMember {
   }
 
   std::unique_ptr<Seat> seat_;
+  std::unique_ptr<TensorList> saved_;  ///< keeps the memory of what is being written
   py::function probe_;
   Epoch epoch_ = 0;
 };
@@ -151,20 +153,6 @@ PyObject* boundary(PyMember& self, Arguments arguments) {
   const Step step = number(arguments[0]);
   const bool proposed = self.member().pass(step);
   return PyLong_FromLong(proposed ? or_raise(unlocked([&] { return self.member().boundary(step); })) : 0);
-}
-
-py::tuple load_checkpoint(const std::string& directory) {
-  auto loaded = unlocked([&] {
-    const auto world = world::make_real_world();
-    return store::load_checkpoint(world->disk(), directory);
-  });
-  const store::LoadedCheckpoint checkpoint = or_raise(std::move(loaded));
-  py::dict tensors;
-  for (const store::LoadedTensor& tensor : checkpoint.tensors()) {
-    const py::bytearray bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
-    tensors[py::str(tensor.name)] = py::make_tuple(tensor.dtype, tensor.shape, bytes);
-  }
-  return py::make_tuple(checkpoint.structure(), tensors);
 }
 
 void begin_group(run::Member& member, Epoch epoch) {
@@ -191,7 +179,6 @@ PYBIND11_MODULE(_core, module) {
   python::bind_checkpoint_files(module);
   python::bind_tensor_files(module);
   python::bind_archive_files(module);
-  module.def("load_checkpoint", &python::load_checkpoint);
   module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });
   py::class_<python::GlooWaits>(module, "GlooWaits")  // for tests; a member does all of this by itself
       .def_static("install", &python::GlooWaits::install)
@@ -210,6 +197,7 @@ PYBIND11_MODULE(_core, module) {
       .def("group_error", &PyMember::group_error)
       .def("finished", &PyMember::finished)
       .def("save", &PyMember::save)
+      .def("writing", [](PyMember& self) { return self.member().writing(); })
       .def("set_probe", &PyMember::set_probe)
       .def("spin", [](PyMember&) { python::spin(); })
       .def("phase", [](PyMember& self, int phase,

@@ -9,5 +9,7 @@ import torch
 
 
 def view(data: torch.Tensor) -> Any:
-    """A writable buffer over `data`, a flat CPU tensor of bytes that must outlive it."""
-    return (ctypes.c_ubyte * data.numel()).from_address(data.data_ptr())
+    """A writable buffer over `data`, a flat CPU tensor of bytes, which it keeps alive."""
+    buffer: Any = (ctypes.c_ubyte * data.numel()).from_address(data.data_ptr())
+    buffer.owner = data
+    return buffer

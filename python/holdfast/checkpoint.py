@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import torch
 
 from holdfast import buffers, elements, marks, state
-from holdfast.member import SavedTensor
 from holdfast.session import Session
 
 
@@ -28,32 +27,38 @@ def save(session: Session, step: int) -> bool:
     checkpoint is still being written, this one is left out."""
     session.member.mark(marks.SNAPSHOT_BEGIN, step)
     try:
+        if session.member.writing():
+            return False
         flat = session.tracked.collect()
-        sizes = {name: tensor.numel() * tensor.element_size() for name, tensor in flat.tensors.items()}
-        mine: list[SavedTensor] = []
-        alive = []  # the core copies within the call; until then the bytes must stay
-        for name in share(sizes, session.rank, session.world_size):
-            tensor = flat.tensors[name]
-            data = elements.tensor_bytes(tensor)
-            alive.append(data)
-            mine.append((name, elements.dtype_name(tensor.dtype), elements.stored_shape(tensor), buffers.view(data)))
-        return session.member.save(step, flat.structure, mine)
+        sizes = {name: tensor.nbytes for name, tensor in flat.tensors.items()}
+        mine = {name: flat.tensors[name] for name in share(sizes, session.rank, session.world_size)}
+        return session.member.save(step, flat.structure, session.staging.copy(mine))
     finally:
         session.member.mark(marks.SNAPSHOT_END, step)
 
 
 def load(session: Session, directory: str) -> None:
-    """Puts the checkpoint's state in place. Errors: RuntimeError where a byte of it does not verify."""
-    structure, tensors = _read(directory)
-    session.tracked.restore(state.Flat(structure, tensors))
-
-
-def _read(directory: str) -> tuple[str, dict[str, torch.Tensor]]:
+    """Puts the checkpoint's state in place, read straight into the tensors that are there. Errors: ValueError where a
+    byte of it does not verify, FileNotFoundError, OSError; after them, tensors may hold anything."""
     from holdfast import _core
 
-    structure, raw = _core.load_checkpoint(directory)
-    tensors = {}
-    for name, (dtype, shape, data) in raw.items():
-        bytes_ = torch.frombuffer(data, dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
-        tensors[name] = elements.tensor_of(bytes_, dtype, list(shape))
-    return structure, tensors
+    opened = _core.OpenCheckpoint(directory)
+    live = session.tracked.collect().tensors
+    tensors: dict[str, torch.Tensor] = {}
+    boxes = []
+    for name, (dtype, shape) in opened.tensors().items():
+        tensors[name] = tensor = _place_for(dtype, shape, live.get(name))
+        if tensor.numel():
+            boxes.append((name, [0] * len(shape), shape, buffers.view(elements.tensor_bytes(tensor))))
+    read, checked = opened.read(boxes)
+    if checked != read:
+        raise ValueError(f"{directory}: {read - checked} bytes of tensors have no checksums")
+    session.tracked.restore(state.Flat(opened.structure, tensors))
+
+
+def _place_for(dtype: str, shape: list[int], live: torch.Tensor | None) -> torch.Tensor:
+    """What is there, where it is alike; an optimizer that has made no step has nothing yet."""
+    kind, size = elements.dtype_of(dtype), elements.torch_shape(dtype, shape)
+    if live is not None and elements.is_plain(live) and live.dtype == kind and list(live.shape) == size:
+        return live
+    return torch.empty(size, dtype=kind)

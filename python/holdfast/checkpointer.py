@@ -20,7 +20,7 @@ import torch
 
 from holdfast import buffers, checkpoint, state
 from holdfast._core import CheckpointFolder, OpenCheckpoint, write_shard
-from holdfast.elements import dtype_name, stored_shape, tensor_bytes
+from holdfast.elements import dtype_name, is_plain, stored_shape, tensor_bytes
 from holdfast.errors import CheckpointError
 from holdfast.ranks import Ranks
 from holdfast.slices import SLICES, describe, slice_name
@@ -60,6 +60,10 @@ class Checkpointer:
             target=self._write, args=(step, structure, staged, metadata), name="holdfast checkpoint"
         )
         self._writing.start()
+
+    def writing(self) -> bool:
+        """Whether a save is still under way."""
+        return self._writing is not None and self._writing.is_alive()
 
     def wait(self) -> None:
         """Until the last save is committed. Errors: CheckpointError where it failed."""
@@ -178,8 +182,7 @@ def _check(name: str, held: dict[str, tuple[str, list[int]]], tensor: torch.Tens
 
 def _memory_of(tensor: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None] | None]:
     """Flat bytes on the CPU to read into, and what brings them into the tensor where they are not its own memory."""
-    plain = tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
-    if plain:
+    if is_plain(tensor):
         return tensor_bytes(tensor), None
     aside = torch.empty(tensor.shape, dtype=tensor.dtype)
 

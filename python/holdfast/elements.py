@@ -63,6 +63,11 @@ def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (*where, tensor.is_conj(), tensor.is_neg())
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its memory is what a file holds: row-major and within the CPU's reach."""
+    return tensor.is_cpu and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
 def stored_shape(tensor: torch.Tensor) -> list[int]:
     """The shape as the file has it. Errors: ValueError for a scalar of packed elements."""
     shape = list(tensor.shape)

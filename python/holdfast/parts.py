@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 
 from holdfast import _core, buffers, tensors
-from holdfast.elements import TensorPlace, dtype_name, storable, stored_shape, tensor_bytes
+from holdfast.elements import TensorPlace, dtype_name, is_plain, storable, stored_shape, tensor_bytes
 from holdfast.progress import Progress, shown
 from holdfast.streaming import stream
 
@@ -80,7 +80,7 @@ def load_into(path: str, into: dict[str, torch.Tensor], checksums: bool, progres
     aliases = tensors.aliases_of(path, _core.tensor_header(path)[0])
     straight: dict[str, str] = {}  # stored name -> name
     for name, tensor in into.items():
-        if _is_plain(tensor):
+        if is_plain(tensor):
             straight.setdefault(aliases.get(name, name), name)
     places = []
     for stored, name in straight.items():
@@ -97,11 +97,6 @@ def load_into(path: str, into: dict[str, torch.Tensor], checksums: bool, progres
     for tensor in into.values():
         torch.autograd.graph.increment_version(tensor)
     return into
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its memory is what the file holds: row-major and within the CPU's reach."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def _copy(name: str, tensor: torch.Tensor, into: torch.Tensor) -> None:

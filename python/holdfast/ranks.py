@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
-
-POLL_S = 0.005
-POLL_S_MAX = 0.02
 
 
 class Ranks:
@@ -67,12 +63,10 @@ class Ranks:
         return value.decode()
 
     def _await(self, keys: list[str], patience_s: float) -> None:
-        """Asks again and again: a call that waits would hold up those of other threads."""
-        whole = [self._prefix + key for key in keys]
-        deadline = time.monotonic() + patience_s
-        pause = POLL_S
-        while not self._store.check(whole):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the other ranks have not answered within {timedelta(seconds=patience_s)}")
-            time.sleep(pause)
-            pause = min(2 * pause, POLL_S_MAX)
+        """Waits in the store, which takes no time of this process's; the connection is ours alone."""
+        try:
+            self._store.wait([self._prefix + key for key in keys], timedelta(seconds=patience_s))
+        except dist.DistStoreError as error:
+            raise TimeoutError(
+                f"the other ranks have not answered within {timedelta(seconds=patience_s)}: {error}"
+            ) from None

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from holdfast.member import Member, Place
 from holdfast.random_state import Streams
+from holdfast.staging import Staging
 from holdfast.tracked import Tracked
 
 
@@ -20,6 +21,7 @@ class Session:
     joined: bool  # the default group is the epoch's, not a placeholder
     streams: Streams = field(init=False)  # from the step loop's beginning: the script may seed until then
     tracked: Tracked = field(default_factory=Tracked)
+    staging: Staging = field(default_factory=Staging)
 
     @property
     def rank(self) -> int:

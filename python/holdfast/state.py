@@ -6,12 +6,14 @@ import base64
 import json
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from holdfast.elements import identity, storable
 
+_Seen = dict[int, list[tuple[str, torch.Tensor]]]  # by address: the tensors that begin there, and their names
 _TAG = "$"  # a JSON object with this key is not a dict but something that JSON can't say
 
 
@@ -40,12 +42,13 @@ class Flat:
 def flatten(value: Any, name: str = "") -> Flat:
     """Errors: TypeError, naming the place, for a value that can't be stored."""
     flat = Flat("")
-    seen: dict[tuple[Any, ...], str] = {}
-    node = _encode(value, name, flat.tensors, seen)
+    seen: _Seen = {}
+    with torch.no_grad():  # a view that autograd is to know of takes many times as long
+        node = _encode(value, name, flat.tensors, seen)
+        for name, tensor in flat.tensors.items():
+            if _is_sharded(tensor):
+                flat.tensors[name], flat.slices[name] = _local_part(tensor)
     flat.structure = json.dumps(node, separators=(",", ":"))
-    for name, tensor in flat.tensors.items():
-        if _is_sharded(tensor):
-            flat.tensors[name], flat.slices[name] = _local_part(tensor)
     return flat
 
 
@@ -54,7 +57,7 @@ def unflatten(flat: Flat) -> Any:
     return _decode(json.loads(flat.structure), flat.tensors)
 
 
-def _encode(value: Any, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]) -> Any:
+def _encode(value: Any, path: str, tensors: dict[str, torch.Tensor], seen: _Seen) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, torch.Tensor):
@@ -91,7 +94,7 @@ def _sequence_kind(value: Any) -> str:
 
 
 def _encode_dict(
-    value: dict[Any, Any], path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]
+    value: dict[Any, Any], path: str, tensors: dict[str, torch.Tensor], seen: _Seen
 ) -> Any:
     items = [(key, _encode(item, f"{path}.{key}" if path else str(key), tensors, seen)) for key, item in value.items()]
     kind = next((k.__name__ for k in (Counter, OrderedDict, defaultdict) if isinstance(value, k)), "dict")
@@ -117,19 +120,22 @@ def _encode_numpy(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> An
 
 
 def _keep(
-    tensor: torch.Tensor, path: str, tensors: dict[str, torch.Tensor], seen: dict[tuple[Any, ...], str]
+    tensor: torch.Tensor, path: str, tensors: dict[str, torch.Tensor], seen: _Seen
 ) -> str:
     """The name under which `tensor` is kept; tied weights are kept once."""
     if tensor.layout != torch.strided or tensor.is_quantized or not storable(tensor.dtype):
         raise TypeError(f"{path or 'state'}: a tensor of {tensor.dtype}, {tensor.layout} can't be stored")
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and not _is_sharded(tensor):
         raise TypeError(f"{path or 'state'}: a {type(tensor).__name__} can't be stored")
-    key = identity(_to_local(tensor) if _is_sharded(tensor) else tensor)
-    if tensor.numel() and key in seen:
-        return seen[key]
+    sharded = _is_sharded(tensor)
+    local = _to_local(tensor) if sharded else tensor.detach()
+    there = seen.setdefault(local.data_ptr(), []) if local.numel() else []
+    for name, other in there:
+        if identity(other) == identity(local):
+            return name
     name = _unique(path, tensors)
-    tensors[name] = tensor.detach()
-    seen[key] = name
+    tensors[name] = tensor if sharded else local
+    there.append((name, local))
     return name
 
 
@@ -143,17 +149,22 @@ def _to_local(tensor: Any) -> torch.Tensor:
 
 
 def _local_part(tensor: Any) -> tuple[torch.Tensor, Slice]:
+    return _to_local(tensor).detach(), _place(
+        tensor.shape, tensor.placements, tensor.device_mesh, tuple(tensor.device_mesh.get_coordinate() or ())
+    )
+
+
+@lru_cache(maxsize=4096)
+def _place(shape: torch.Size, placements: tuple[Any, ...], mesh: Any, at: tuple[int, ...]) -> Slice:
+    """Of the part of the rank that is `at` there in the mesh. Many tensors have the same."""
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
-    if any(placement.is_partial() for placement in tensor.placements):
+    if any(placement.is_partial() for placement in placements):
         raise TypeError("a DTensor whose sum is still to be taken (Partial) can't be stored; redistribute it")
-    _, begin = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
-    place = tensor.device_mesh.get_coordinate() or []
-    replica = any(
-        isinstance(placement, Replicate) and at != 0 for placement, at in zip(tensor.placements, place, strict=True)
-    )
-    return _to_local(tensor).detach(), Slice(tuple(tensor.shape), tuple(begin), replica)
+    _, begin = compute_local_shape_and_global_offset(shape, mesh, placements)
+    replica = any(isinstance(each, Replicate) and here != 0 for each, here in zip(placements, at, strict=True))
+    return Slice(tuple(shape), tuple(begin), replica)
 
 
 def _unique(path: str, tensors: dict[str, torch.Tensor]) -> str:

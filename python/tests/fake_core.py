@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast._core import GlooWaits, fork_twice  # noqa: F401
+from holdfast._core import Block, GlooWaits, copy_memory, fork_twice, shard_places  # noqa: F401
 
 
 class Member:
@@ -188,6 +188,9 @@ class Member:
         (folder / os.environ["RANK"]).write_bytes(pickle.dumps((structure, kept)))
         return True
 
+    def writing(self) -> bool:
+        return False
+
     def drain(self) -> None:
         self._send(("drained",))
 
@@ -211,12 +214,21 @@ class Member:
         self._connection.close()
 
 
-def load_checkpoint(directory: str) -> Any:
-    structure, tensors = "", {}
-    for path in sorted(Path(directory).iterdir()):
-        structure, part = pickle.loads(path.read_bytes())
-        tensors.update(part)
-    return structure, tensors
+class OpenCheckpoint:
+    def __init__(self, directory: str) -> None:
+        self._tensors: dict[str, tuple[str, list[int], bytearray]] = {}
+        for path in sorted(Path(directory).iterdir()):
+            self.structure, part = pickle.loads(path.read_bytes())
+            self._tensors.update(part)
+
+    def tensors(self) -> dict[str, tuple[str, list[int]]]:
+        return {name: (dtype, shape) for name, (dtype, shape, _) in self._tensors.items()}
+
+    def read(self, boxes: list[tuple[str, list[int], list[int], Any]]) -> tuple[int, int]:
+        for name, _, _, memory in boxes:
+            memory[:] = self._tensors[name][2]
+        total = sum(len(memory) for *_, memory in boxes)
+        return total, total
 
 
 sys.modules["holdfast._core"] = holdfast._core = sys.modules[__name__]  # type: ignore[assignment]

@@ -4,6 +4,7 @@
 
 #include "run/version.h"
 #include "store/checkpoint_id.h"
+#include "world/parallel.h"
 
 namespace holdfast::run {
 
@@ -288,7 +289,6 @@ struct Member::Staged {
   Epoch epoch = 0;
   std::string structure;
   std::vector<SaveTensor> tensors;
-  Bytes bytes;
   ShardDone done;
 };
 
@@ -299,31 +299,25 @@ bool Member::save(Step step, const std::string& structure, std::span<const SaveT
     if (writing_ > 0) return false;
     ++writing_;
     staged->epoch = epoch_;
-    staged->bytes = std::move(arena_);
-    staged->bytes.clear();
   }
   staged->step = step;
   staged->structure = structure;
-  std::size_t total = 0;
-  for (const SaveTensor& tensor : tensors) total += tensor.bytes.size();
-  staged->bytes.reserve(total);
-  for (const SaveTensor& tensor : tensors) {
-    SaveTensor& copy = staged->tensors.emplace_back(tensor);
-    const std::size_t at = staged->bytes.size();
-    staged->bytes.insert(staged->bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
-    copy.bytes = BytesView(staged->bytes).subspan(at, tensor.bytes.size());
-  }
+  staged->tensors.assign(tensors.begin(), tensors.end());
   world_.loop().post([this, staged] {
-    world_.loop().background([this, staged] { write(staged); },
+    world_.loop().background([this, staged] { world::giving_way([&] { write(staged); }); },
                              [this, staged] {
                                if (connection_) connection_->send(encode(staged->done));
                                const std::lock_guard lock(mutex_);
                                --writing_;
-                               arena_ = std::move(staged->bytes);
                                changed_.notify_all();
                              });
   });
   return true;
+}
+
+bool Member::writing() const {
+  const std::lock_guard lock(mutex_);
+  return writing_ > 0;
 }
 
 std::string Member::ckpt_path(Step step, Epoch epoch) const {

@@ -28,7 +28,6 @@ struct MemberOptions {
   std::function<void()> on_break;                     ///< the group's sockets have just been shut; must not call back
 };
 
-/// A tensor to save; its bytes are copied before `save` returns.
 using SaveTensor = store::TensorData;
 
 class Member {
@@ -69,9 +68,10 @@ class Member {
   /// A scheduled fault to act out in `step`: "sleep", "spin" or "".
   std::string fault(Step step);
 
-  /// Copies the tensors and has them written as this rank's shard of the checkpoint of `step` applied steps. False: the
-  /// last one is still being written and this one is left out.
+  /// Has the tensors written as this rank's shard of the checkpoint of `step` applied steps. Their bytes must stay as
+  /// they are while `writing`. False: the last one is still being written and this one is left out.
   bool save(Step step, const std::string& structure, std::span<const SaveTensor> tensors);
+  bool writing() const;
   /// Blocks until nothing is being written.
   void drain();
 
@@ -127,7 +127,6 @@ class Member {
   std::optional<Propose> proposal_;
   std::map<Step, std::uint8_t> due_;  // agreed on, for the step after which it is to be done
   std::uint32_t writing_ = 0;
-  Bytes arena_;  // staging memory, kept from save to save
 
   std::atomic<Epoch> aborted_{0};
   std::atomic<bool> proposed_{false};
