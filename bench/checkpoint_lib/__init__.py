@@ -1,0 +1,1 @@
+"""The benchmark of asynchronous checkpoints; bench/checkpoint starts it."""
