@@ -2,13 +2,13 @@
 
 #include <pybind11/stl.h>
 
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "on_disk.h"
 #include "store/checkpoint_dir.h"
 #include "store/open_checkpoint.h"
+#include "store/shard_in_background.h"
 #include "tensor_list.h"
 #include "world/memory_copy.h"
 
@@ -24,9 +24,7 @@ Record write_shard(const std::string& dir, Rank writer, std::uint32_t writers, c
                    const std::map<std::string, std::string>& metadata) {
   const TensorList given(tensors);
   const store::ShardRecord record = on_disk([&](world::Disk& disk) {
-    std::optional<Result<store::ShardRecord>> written;
-    world::giving_way([&] { written = store::write_shard(disk, dir, writer, writers, given.all(), metadata); });
-    return *std::move(written);
+    return store::write_shard_in_background(disk, dir, writer, writers, given.all(), metadata);
   });
   return {record.file, record.bytes, record.header_crc};
 }

@@ -4,7 +4,7 @@
 
 #include "run/version.h"
 #include "store/checkpoint_id.h"
-#include "world/parallel.h"
+#include "store/shard_in_background.h"
 
 namespace holdfast::run {
 
@@ -304,7 +304,7 @@ bool Member::save(Step step, const std::string& structure, std::span<const SaveT
   staged->structure = structure;
   staged->tensors.assign(tensors.begin(), tensors.end());
   world_.loop().post([this, staged] {
-    world_.loop().background([this, staged] { world::giving_way([&] { write(staged); }); },
+    world_.loop().background([this, staged] { write(staged); },
                              [this, staged] {
                                if (connection_) connection_->send(encode(staged->done));
                                const std::lock_guard lock(mutex_);
@@ -328,8 +328,8 @@ void Member::write(const std::shared_ptr<Staged>& staged) {
   ShardDone& done = staged->done;
   done.epoch = staged->epoch;
   done.step = staged->step;
-  auto record = store::write_shard(disk_, ckpt_path(staged->step, staged->epoch), assign_->rank, assign_->world_size,
-                                   staged->tensors);
+  auto record = store::write_shard_in_background(disk_, ckpt_path(staged->step, staged->epoch), assign_->rank,
+                                                 assign_->world_size, staged->tensors);
   if (!record) {
     done.error = record.error().message();
     return;
