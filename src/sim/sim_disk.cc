@@ -128,6 +128,12 @@ Status SimDisk::rename(const std::string& from, const std::string& to) {
   return image().rename(from, to);
 }
 
+Status SimDisk::rename_new(const std::string& from, const std::string& to) {
+  if (Status entered = enter("rename " + from + " -> " + to, image().policy.name_error); !entered) return entered;
+  if (image().exists(to)) return Error(Code::Conflict, to + ": is there already");
+  return image().rename(from, to);
+}
+
 Status SimDisk::remove(const std::string& path) {
   if (Status entered = enter("remove " + path, image().policy.name_error); !entered) return entered;
   return image().remove(path);

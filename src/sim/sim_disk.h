@@ -14,6 +14,7 @@ class SimDisk final : public world::Disk {
   Result<std::unique_ptr<world::WritableFile>> change(const std::string& path) override;
   Result<std::unique_ptr<world::ReadableFile>> open(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status rename_new(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status make_dirs(const std::string& path) override;
   Status sync_dir(const std::string& path) override;

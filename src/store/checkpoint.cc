@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 namespace holdfast::store {
-Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir) {
+Result<Manifest> read_manifest(world::FileTree& files, const std::string& dir) {
   const std::string path = dir + "/" + kManifestFile;
-  const Bytes text = TRY(world::read_file(disk, path, kManifestBytesMax), "read the manifest");
+  const Bytes text = TRY(world::read_file(files, path, kManifestBytesMax), "read the manifest");
   Manifest manifest = TRY(manifest_from_text(as_text(text)), path);
   const std::string name = dir.substr(dir.find_last_of('/') + 1);
   const std::string own = checkpoint_name({manifest.epoch, manifest.step});
@@ -16,20 +16,24 @@ Result<Manifest> read_manifest(world::Disk& disk, const std::string& dir) {
   return manifest;
 }
 
-Result<Manifest> verify_checkpoint(world::Disk& disk, const std::string& dir) {
-  Manifest manifest = TRY(read_manifest(disk, dir), "verify " + dir);
-  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(disk, dir, record), "verify");
+Result<Manifest> verify_checkpoint(world::FileTree& files, const std::string& dir) {
+  Manifest manifest = TRY(read_manifest(files, dir), "verify " + dir);
+  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(files, dir, record), "verify");
+  const std::string root = dir.substr(0, dir.find_last_of('/'));
+  for (const KeptFile& kept : kept_files(manifest)) {
+    TRY(verify_shard(files, root + "/" + kept.checkpoint, of_older(kept)), "verify");
+  }
   return manifest;
 }
 
-Result<LoadedCheckpoint> load_checkpoint(world::Disk& disk, const std::string& dir) {
+Result<LoadedCheckpoint> load_checkpoint(world::FileTree& files, const std::string& dir) {
   const std::string doing = "load " + dir;
-  Manifest manifest = TRY(read_manifest(disk, dir), doing);
+  Manifest manifest = TRY(read_manifest(files, dir), doing);
   std::vector<LoadedTensors> shards;
   std::vector<LoadedTensor> tensors;
   std::unordered_set<std::string> names;
   for (const ShardRecord& record : manifest.shards) {
-    shards.push_back(TRY(load_shard(disk, dir, record), doing));
+    shards.push_back(TRY(load_shard(files, dir, record), doing));
     const LoadedTensors& shard = shards.back();
     for (const TensorInfo& info : shard.tensors) {
       if (!names.insert(info.name).second) {

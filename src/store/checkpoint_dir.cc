@@ -3,17 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "store/open_checkpoint.h"
 
 namespace holdfast::store {
 namespace {
 
 /// Files that a checkpoint's directory may hold; also what a crash left of them aside.
 bool is_ours(std::string_view name) { return name.starts_with("shard-") || name.starts_with(kManifestFile); }
-
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 PassedOver passed_over(CheckpointId id, const Error& error) {
   return {checkpoint_name(id), error.code(), error.message()};
@@ -26,9 +22,9 @@ std::string without_trailing_slashes(std::string path) {
 
 }  // namespace
 
-CheckpointDir::CheckpointDir(world::Disk& disk, std::string path, RetentionPolicy policy)
-    : disk_(disk), path_(without_trailing_slashes(std::move(path))), policy_(policy) {
-  CHECK(path_.starts_with('/') && path_.size() > 1);
+CheckpointDir::CheckpointDir(world::FileTree& files, std::string path, RetentionPolicy policy)
+    : files_(files), path_(without_trailing_slashes(std::move(path))), policy_(policy) {
+  CHECK(!path_.empty());
   CHECK(policy_.keep >= 1);
 }
 
@@ -49,9 +45,13 @@ Status CheckpointDir::commit(const Manifest& manifest) {
 
   // The shards' names and the directory's own last before the manifest can, whoever made them.
   TRY(make_durable_path(), doing);
-  TRY(disk_.sync_dir(dir), doing);
-  TRY(disk_.sync_dir(path_), doing);
-  TRY(world::write_file_atomically(disk_, dir + "/" + kManifestFile, as_bytes(text)), doing);
+  TRY(files_.sync_dir(dir), doing);
+  TRY(files_.sync_dir(path_), doing);
+  const Status written = files_.write_new(dir + "/" + kManifestFile, as_bytes(text));
+  // Another writer of this epoch, or an answer that was lost: what is there decides.
+  if (!written && (written.error().code() != Code::Conflict || !TRY(already_committed(id, text), doing))) {
+    return Error(written.error()).in(doing);
+  }
 
   retention_ = {};
   if (Status retained = retain(); !retained) retention_.trouble = retained.error().message();
@@ -60,7 +60,7 @@ Status CheckpointDir::commit(const Manifest& manifest) {
 
 Status CheckpointDir::fence(Epoch epoch) {
   const std::string doing = "fence epoch " + std::to_string(epoch) + " in " + path_;
-  TRY(disk_.make_dirs(path_), doing);
+  TRY(files_.make_dirs(path_), doing);
   TRY(make_durable_path(), doing);
   const Listing listing = TRY(list(), doing);
   if (listing.highest_epoch() > epoch) {
@@ -68,16 +68,32 @@ Status CheckpointDir::fence(Epoch epoch) {
   }
   if (listing.fence == epoch) {
     // It may be there without having been synced, by a process that crashed in between.
-    TRY(disk_.sync_dir(path_), doing);
+    TRY(files_.sync_dir(path_), doing);
     return Ok{};
   }
-  TRY(world::write_file_atomically(
-          disk_, path_ + "/" + fence_name(epoch),
-          as_bytes("Checkpoints of epochs before " + std::to_string(epoch) + " are refused.\n")),
-      doing);
+  TRY(raise_fence(epoch), doing);
   // Older ones are only clutter now: the highest counts.
-  for (const std::string& name : listing.fence_files) (void)disk_.remove(path_ + "/" + name);
+  for (const std::string& name : listing.fence_files) (void)files_.remove(path_ + "/" + name);
   return Ok{};
+}
+
+Result<Epoch> CheckpointDir::open_epoch() {
+  const std::string doing = "open an epoch in " + path_;
+  TRY(files_.make_dirs(path_), doing);
+  TRY(make_durable_path(), doing);
+  for (Epoch epoch = TRY(highest_epoch(), doing) + 1;; ++epoch) {
+    const Status raised = raise_fence(epoch);
+    if (raised) {
+      TRY(fence(epoch), doing);  // removes the older ones, and finds out who was quicker still
+      return epoch;
+    }
+    if (raised.error().code() != Code::Conflict) return Error(raised.error()).in(doing);
+  }
+}
+
+Status CheckpointDir::raise_fence(Epoch epoch) {
+  return files_.write_new(path_ + "/" + fence_name(epoch),
+                          as_bytes("Checkpoints of epochs before " + std::to_string(epoch) + " are refused.\n"));
 }
 
 Result<Epoch> CheckpointDir::highest_epoch() {
@@ -104,6 +120,7 @@ Result<CheckpointSurvey> CheckpointDir::newest() {
 Result<std::vector<std::string>> CheckpointDir::remove_partial() {
   const std::string doing = "clean " + path_;
   const Listing listing = TRY(list(), doing);
+  const std::set<std::string> needed = TRY(needed_by(listing.ids), doing);
   std::vector<std::string> removed;
   std::optional<CheckpointId> newest_committed;
   for (const CheckpointId id : listing.ids) {
@@ -116,9 +133,9 @@ Result<std::vector<std::string>> CheckpointDir::remove_partial() {
     const bool fenced = listing.fence && id.epoch < *listing.fence;
     const bool overtaken = newest_committed && newest_committed->epoch == id.epoch;
     if (!fenced && !overtaken) continue;
-    const Status gone = remove_checkpoint(id);
+    const Result<bool> gone = remove_checkpoint(id, needed);
     if (!gone && gone.error().code() != Code::Conflict) return Error(gone.error()).in(doing);
-    if (gone) removed.push_back(checkpoint_name(id));
+    if (gone && *gone) removed.push_back(checkpoint_name(id));
   }
   return removed;
 }
@@ -128,7 +145,9 @@ Status CheckpointDir::discard(CheckpointId id) {
   Result<bool> is_committed = committed(id);
   if (!is_committed && is_committed.error().code() == Code::NotFound) return Ok{};
   if (TRY(std::move(is_committed), doing)) return Error(Code::Conflict, doing + ": it is committed");
-  TRY(remove_checkpoint(id), doing);
+  const Listing listing = TRY(list(), doing);
+  const std::set<std::string> needed = TRY(needed_by(listing.ids), doing);
+  TRY(remove_checkpoint(id, needed), doing);
   return Ok{};
 }
 
@@ -137,7 +156,7 @@ Epoch CheckpointDir::Listing::highest_epoch() const {
 }
 
 Result<CheckpointDir::Listing> CheckpointDir::list() {
-  Result<std::vector<std::string>> names = disk_.list(path_);
+  Result<std::vector<std::string>> names = files_.list(path_);
   Listing listing;
   if (!names && names.error().code() == Code::NotFound) return listing;
   for (std::string& name : TRY(std::move(names), "list " + path_)) {
@@ -156,7 +175,7 @@ Result<CheckpointDir::Listing> CheckpointDir::list() {
 
 /// Asks for the names rather than for the manifest: an unreadable directory must not pass for an uncommitted one.
 Result<bool> CheckpointDir::committed(CheckpointId id) {
-  const std::vector<std::string> names = TRY(disk_.list(checkpoint_path(id)), checkpoint_name(id));
+  const std::vector<std::string> names = TRY(files_.list(checkpoint_path(id)), checkpoint_name(id));
   return std::find(names.begin(), names.end(), kManifestFile) != names.end();
 }
 
@@ -173,12 +192,12 @@ Result<Manifest> CheckpointDir::verify(CheckpointId id) {
   if (!TRY(committed(id), "look for the manifest")) {
     return Error(Code::NotFound, "it has no manifest: it was never committed");
   }
-  return verify_checkpoint(disk_, checkpoint_path(id));
+  return verify_checkpoint(files_, checkpoint_path(id));
 }
 
 Status CheckpointDir::check_shards(const Manifest& manifest, const std::string& dir) {
   for (const ShardRecord& shard : manifest.shards) {
-    const auto file = TRY(disk_.open(dir + "/" + shard.file), "look for " + shard.file);
+    const auto file = TRY(files_.open(dir + "/" + shard.file), "look for " + shard.file);
     if (file->size() != shard.bytes) {
       return Error(Code::Corrupt, shard.file + " has " + std::to_string(file->size()) + " bytes, its writer reported " +
                                       std::to_string(shard.bytes));
@@ -190,10 +209,30 @@ Status CheckpointDir::check_shards(const Manifest& manifest, const std::string& 
 Result<bool> CheckpointDir::already_committed(CheckpointId id, const std::string& text) {
   if (!TRY(committed(id), "look for a manifest")) return false;
   const std::string path = checkpoint_path(id) + "/" + kManifestFile;
-  const Bytes there = TRY(world::read_file(disk_, path, kManifestBytesMax), "read the manifest that is there");
+  const Bytes there = TRY(world::read_file(files_, path, kManifestBytesMax), "read the manifest that is there");
   if (as_text(there) != text) return Error(Code::Conflict, "it is committed already, with other content");
-  TRY(disk_.sync_dir(checkpoint_path(id)), "sync");
+  TRY(files_.sync_dir(checkpoint_path(id)), "sync");
   return true;
+}
+
+/// Files of older checkpoints that these need. One without a manifest, or a whole one, needs none: it never loads.
+Result<std::set<std::string>> CheckpointDir::needed_by(const std::vector<CheckpointId>& ids) {
+  std::set<std::string> needed;
+  for (const CheckpointId id : ids) {
+    const Result<Manifest> manifest = read_manifest(files_, checkpoint_path(id));
+    // What can't be read today may be needed tomorrow.
+    if (!manifest && manifest.error().code() == Code::Unavailable) return manifest.error();
+    if (!manifest) continue;
+    for (const KeptFile& kept : kept_files(*manifest)) needed.insert(kept.checkpoint + "/" + kept.file);
+  }
+  return needed;
+}
+
+/// Whether it is as it was written: every byte is read back, but where the place compared them itself.
+Result<Manifest> CheckpointDir::confirm(CheckpointId id) {
+  if (!files_.checks_writes(path_)) return verify(id);
+  const OpenCheckpoint open = TRY(OpenCheckpoint::open(files_, checkpoint_path(id)), "look at what was written");
+  return open.manifest();
 }
 
 /// The newest `keep` that verify stay; whatever is older goes. Newer ones that do not verify stay for people to look
@@ -201,61 +240,67 @@ Result<bool> CheckpointDir::already_committed(CheckpointId id, const std::string
 Status CheckpointDir::retain() {
   const Listing listing = TRY(list(), "retention");
   const std::vector<CheckpointId> all = all_committed(listing);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (kept == policy_.keep) {
-      TRY(remove_checkpoint(all[i]), "remove " + checkpoint_name(all[i]));
-      verified_.erase(all[i]);
-      retention_.removed.push_back(checkpoint_name(all[i]));
+  std::vector<CheckpointId> given_up;
+  std::size_t verified = 0;
+  for (const CheckpointId id : all) {
+    if (verified == policy_.keep) {
+      given_up.push_back(id);
       continue;
     }
     // Reading back is only worth it where something could be removed on the strength of it.
-    if (all.size() <= policy_.keep) break;
-    if (!verified_.contains(all[i])) {
-      const Result<Manifest> manifest = verify(all[i]);
+    if (all.size() <= policy_.keep) continue;
+    if (!verified_.contains(id)) {
+      const Result<Manifest> manifest = confirm(id);
       if (!manifest) {
-        retention_.damaged.push_back(passed_over(all[i], manifest.error()));
+        retention_.damaged.push_back(passed_over(id, manifest.error()));
         continue;
       }
-      verified_.insert(all[i]);
+      verified_.insert(id);
     }
-    ++kept;
+    ++verified;
+  }
+  std::vector<CheckpointId> others = listing.ids;
+  std::erase_if(others, [&](CheckpointId id) { return std::ranges::find(given_up, id) != given_up.end(); });
+  const std::set<std::string> needed = TRY(needed_by(others), "retention");
+  for (const CheckpointId id : given_up) {
+    TRY(remove_checkpoint(id, needed), "remove " + checkpoint_name(id));
+    verified_.erase(id);
+    retention_.removed.push_back(checkpoint_name(id));
   }
   TRY(remove_partial(), "retention");
   return Ok{};
 }
 
-Status CheckpointDir::remove_checkpoint(CheckpointId id) {
+/// All of it but what is `needed`. Whether anything went.
+Result<bool> CheckpointDir::remove_checkpoint(CheckpointId id, const std::set<std::string>& needed) {
   const std::string dir = checkpoint_path(id);
-  const std::vector<std::string> names = TRY(disk_.list(dir), "list " + dir);
+  const std::vector<std::string> names = TRY(files_.list(dir), "list " + dir);
   // The manifest goes first and for good: what is left of the shards must never look like a checkpoint.
   if (std::find(names.begin(), names.end(), kManifestFile) != names.end()) {
-    TRY(disk_.remove(dir + "/" + kManifestFile), "remove its manifest");
-    TRY(disk_.sync_dir(dir), "sync " + dir);
+    TRY(files_.remove(dir + "/" + kManifestFile), "remove its manifest");
+    TRY(files_.sync_dir(dir), "sync " + dir);
   }
+  std::size_t stays = 0;
   for (const std::string& name : names) {
     if (name == kManifestFile) continue;
     std::string file = dir;
     file.append("/").append(name);
     if (!is_ours(name)) return Error(Code::Conflict, file + " is not ours: move it elsewhere");
-    TRY(disk_.remove(file), "remove " + name);
+    if (needed.contains(checkpoint_name(id) + "/" + name)) {
+      ++stays;
+    } else {
+      TRY(files_.remove(file), "remove " + name);
+    }
   }
-  TRY(disk_.remove(dir), "remove " + dir);
-  TRY(disk_.sync_dir(path_), "sync " + path_);
-  return Ok{};
+  if (stays == 0) TRY(files_.remove_dir(dir), "remove " + dir);
+  TRY(files_.sync_dir(path_), "sync " + path_);
+  return stays < names.size();
 }
 
 /// Once for each object: the directory and those above it, which somebody may just have made, outlive a crash.
 Status CheckpointDir::make_durable_path() {
   if (path_durable_) return Ok{};
-  for (std::string path = path_; path != "/";) {
-    path = parent_of(path);
-    Status synced = disk_.sync_dir(path);
-    // Denied: we may not open it, so we made no entry in it. Internal: a file system (of a container, say) that knows
-    // no sync of directories; it lies above ours, and refusing to run would help nobody.
-    if (synced || synced.error().code() == Code::Denied || synced.error().code() == Code::Internal) continue;
-    return std::move(synced).error().in("sync " + path);
-  }
+  TRY(files_.sync_path(path_), "sync");
   path_durable_ = true;
   return Ok{};
 }

@@ -12,7 +12,7 @@
 #include "store/checkpoint.h"
 #include "store/checkpoint_id.h"
 #include "store/manifest.h"
-#include "world/disk.h"
+#include "world/file_tree.h"
 
 namespace holdfast::store {
 
@@ -50,8 +50,8 @@ struct RetentionReport {
 /// Used by one thread at a time; shards of checkpoints not yet committed may be written meanwhile by anyone.
 class CheckpointDir {
  public:
-  /// `disk` outlives this object. `path` is absolute and need not exist.
-  CheckpointDir(world::Disk& disk, std::string path, RetentionPolicy policy = {});
+  /// `files` outlives this object. `path` need not exist.
+  CheckpointDir(world::FileTree& files, std::string path, RetentionPolicy policy = {});
 
   /// Where the shards of checkpoint `id` are to be written before `commit`.
   std::string checkpoint_path(CheckpointId id) const;
@@ -67,6 +67,10 @@ class CheckpointDir {
   /// From now on, and after any restart, commits of epochs older than `epoch` are refused. Blocks for two syncs.
   /// Errors: Conflict (a newer epoch was here), Unavailable.
   Status fence(Epoch epoch);
+
+  /// Fences a new epoch, above all that were here before. Of two that do so at the same time each gets its own, and
+  /// only the later one may commit. Blocks as fence. Errors: Conflict (it was overtaken), Unavailable.
+  Result<Epoch> open_epoch();
 
   /// The newest epoch that was fenced or has written here; a run that begins opens a newer one. 0 where none.
   Result<Epoch> highest_epoch();
@@ -103,10 +107,13 @@ class CheckpointDir {
   Status check_shards(const Manifest& manifest, const std::string& dir);
   Result<bool> already_committed(CheckpointId id, const std::string& text);
   Status retain();
-  Status remove_checkpoint(CheckpointId id);
+  Result<std::set<std::string>> needed_by(const std::vector<CheckpointId>& ids);
+  Result<Manifest> confirm(CheckpointId id);
+  Result<bool> remove_checkpoint(CheckpointId id, const std::set<std::string>& needed);
+  Status raise_fence(Epoch epoch);
   Status make_durable_path();
 
-  world::Disk& disk_;
+  world::FileTree& files_;
   std::string path_;
   RetentionPolicy policy_;
   std::set<CheckpointId> verified_;  ///< read back whole by this object

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "base/crc32c.h"
+#include "store/checkpoint_id.h"
 
 namespace holdfast::store {
 namespace {
@@ -41,6 +44,12 @@ Error body_error(const std::string& where, const std::string& what) {
 Status check_shard(const ShardRecord& shard, Rank writer, std::uint32_t writers) {
   const std::string wanted = shard_file_name(writer, writers);
   if (shard.file != wanted) return body_error("shards", "expected " + wanted + " in place " + std::to_string(writer));
+  if (shard.kept.size() > kKeptFilesMax) return body_error(shard.file, "more than 65536 files are kept");
+  for (const KeptFile& kept : shard.kept) {
+    const bool ours = parse_checkpoint_name(kept.checkpoint) && kept.file.starts_with("shard-") &&
+                      kept.file.find('/') == std::string::npos;
+    if (!ours) return body_error("kept", "not a shard of a checkpoint");
+  }
   return Ok{};
 }
 
@@ -65,19 +74,37 @@ Result<std::string> text_field(const json& object, const char* key) {
   return value->get<std::string>();
 }
 
+Result<std::uint32_t> crc_field(const json& object) {
+  const std::string crc = TRY(text_field(object, "header_crc32c"), "read");
+  if (crc.size() != kHexDigits) return body_error("header_crc32c", "must be 8 hex digits");
+  return from_hex(crc);
+}
+
+Result<KeptFile> kept_from_json(const json& object) {
+  if (!object.is_object() || object.size() != 4) return body_error("kept", "each must be an object of four keys");
+  KeptFile kept;
+  kept.checkpoint = TRY(text_field(object, "checkpoint"), "kept");
+  kept.file = TRY(text_field(object, "file"), "kept");
+  kept.bytes = TRY(count_field(object, "bytes", UINT64_MAX), kept.file);
+  kept.header_crc = TRY(crc_field(object), kept.file);
+  return kept;
+}
+
+const auto is_list = [](const json& value) { return value.is_array(); };
+
 Result<ShardRecord> shard_from_json(const json& object) {
-  if (!object.is_object() || object.size() != 3) return body_error("shards", "each must be an object of three keys");
+  if (!object.is_object() || object.size() != 4) return body_error("shards", "each must be an object of four keys");
   ShardRecord shard;
   shard.file = TRY(text_field(object, "file"), "shards");
   shard.bytes = TRY(count_field(object, "bytes", UINT64_MAX), shard.file);
-  const std::string crc = TRY(text_field(object, "header_crc32c"), shard.file);
-  if (crc.size() != kHexDigits) return body_error("header_crc32c", "must be 8 hex digits");
-  shard.header_crc = TRY(from_hex(crc), shard.file);
+  shard.header_crc = TRY(crc_field(object), shard.file);
+  const json* kept = TRY(field(object, "kept", is_list, "a list"), shard.file);
+  for (const json& each : *kept) shard.kept.push_back(TRY(kept_from_json(each), shard.file));
   return shard;
 }
 
 Result<Manifest> body_from_text(std::string_view body) {
-  // A body is four levels deep at most; the callback keeps hostile nesting from costing memory.
+  // A body is six levels deep at most; the callback keeps hostile nesting from costing memory.
   bool too_deep = false;
   const auto bounded = [&too_deep](int depth, json::parse_event_t, json&) {
     too_deep = too_deep || depth > 8;
@@ -93,7 +120,7 @@ Result<Manifest> body_from_text(std::string_view body) {
   manifest.epoch = TRY(count_field(object, "epoch", UINT64_MAX), "read");
   manifest.world_size = static_cast<std::uint32_t>(TRY(count_field(object, "world_size", UINT32_MAX), "read"));
   manifest.structure = TRY(text_field(object, "structure"), "read");
-  const json* shards = TRY(field(object, "shards", [](const json& v) { return v.is_array(); }, "a list"), "read");
+  const json* shards = TRY(field(object, "shards", is_list, "a list"), "read");
   for (const json& shard : *shards) manifest.shards.push_back(TRY(shard_from_json(shard), "read"));
   TRY(check_manifest(manifest), "read");
   return manifest;
@@ -122,6 +149,17 @@ Status check_manifest(const Manifest& manifest) {
   return Ok{};
 }
 
+std::vector<KeptFile> kept_files(const Manifest& manifest) {
+  std::vector<KeptFile> all;
+  std::set<std::tuple<std::string, std::string, std::uint64_t, std::uint32_t>> seen;
+  for (const ShardRecord& shard : manifest.shards) {
+    for (const KeptFile& kept : shard.kept) {
+      if (seen.emplace(kept.checkpoint, kept.file, kept.bytes, kept.header_crc).second) all.push_back(kept);
+    }
+  }
+  return all;
+}
+
 std::string wrap_manifest_body(std::string_view body) {
   std::string text(kOpening);
   text += std::to_string(kManifestVersion);
@@ -137,7 +175,17 @@ Result<std::string> manifest_to_text(const Manifest& manifest) {
   TRY(check_manifest(manifest), "write a manifest");
   ordered_json shards = ordered_json::array();
   for (const ShardRecord& shard : manifest.shards) {
-    shards.push_back({{"file", shard.file}, {"bytes", shard.bytes}, {"header_crc32c", hex(shard.header_crc)}});
+    ordered_json kept = ordered_json::array();
+    for (const KeptFile& file : shard.kept) {
+      kept.push_back({{"checkpoint", file.checkpoint},
+                      {"file", file.file},
+                      {"bytes", file.bytes},
+                      {"header_crc32c", hex(file.header_crc)}});
+    }
+    shards.push_back({{"file", shard.file},
+                      {"bytes", shard.bytes},
+                      {"header_crc32c", hex(shard.header_crc)},
+                      {"kept", std::move(kept)}});
   }
   const ordered_json body = {{"run_id", manifest.run_id},       {"step", manifest.step},
                              {"epoch", manifest.epoch},         {"world_size", manifest.world_size},

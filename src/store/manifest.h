@@ -13,10 +13,11 @@
 
 namespace holdfast::store {
 
-constexpr std::uint32_t kManifestVersion = 2;
+constexpr std::uint32_t kManifestVersion = 3;
 constexpr std::uint64_t kManifestBytesMax = std::uint64_t{256} << 20U;
 constexpr std::size_t kStructureBytesMax = std::size_t{64} << 20U;
 constexpr std::size_t kRunIdBytesMax = 256;
+constexpr std::size_t kKeptFilesMax = 65'536;  ///< of one shard
 
 struct Manifest {
   std::string run_id;
@@ -36,6 +37,9 @@ Result<std::string> manifest_to_text(const Manifest& manifest);
 
 /// Errors: Corrupt (a byte was changed or lost), BadInput (another version, or whole but not what a manifest holds).
 Result<Manifest> manifest_from_text(std::string_view text);
+
+/// The files of older checkpoints that it needs, each once.
+std::vector<KeptFile> kept_files(const Manifest& manifest);
 
 /// `body` with the first and last line that carry its version and checksum.
 std::string wrap_manifest_body(std::string_view body);

@@ -13,7 +13,8 @@ Manifest small_manifest() {
   manifest.epoch = 3;
   manifest.world_size = 2;
   manifest.structure = R"({"model":["w"]})";
-  manifest.shards = {{shard_file_name(0, 2), 1'048'577, 0x0012abcd}, {shard_file_name(1, 2), 16, 7}};
+  manifest.shards = {{shard_file_name(0, 2), 1'048'577, 0x0012abcd},
+                     {shard_file_name(1, 2), 16, 7, {{"step-000000000040-epoch-3", "shard-0-of-1.safetensors", 9, 1}}}};
   return manifest;
 }
 
@@ -27,14 +28,23 @@ std::string with_body_changed(const Manifest& manifest, const std::string& was, 
   return wrap_manifest_body(body.replace(place, was.size(), by));
 }
 
+TEST(Manifest, NeedsEachKeptFileOnce) {
+  Manifest manifest = small_manifest();
+  manifest.shards[0].kept = manifest.shards[1].kept;
+  manifest.shards[0].kept.push_back({"step-000000000040-epoch-3", "shard-0-of-2.safetensors", 9, 1});
+  EXPECT_EQ(kept_files(manifest).size(), 2U);
+}
+
 TEST(Manifest, WritesItsTextToTheLetter) {
   const auto text = manifest_to_text(small_manifest());
   ASSERT_TRUE(text) << text.error().message();
   EXPECT_EQ(*text,
-            "{\"holdfast_checkpoint\":2,\"crc32c\":\"cc6867fb\",\"body\":\n"
+            "{\"holdfast_checkpoint\":3,\"crc32c\":\"9300730c\",\"body\":\n"
             R"({"run_id":"run-1","step":50,"epoch":3,"world_size":2,"structure":"{\"model\":[\"w\"]}","shards":[)"
-            R"({"file":"shard-0-of-2.safetensors","bytes":1048577,"header_crc32c":"0012abcd"},)"
-            R"({"file":"shard-1-of-2.safetensors","bytes":16,"header_crc32c":"00000007"}]})"
+            R"({"file":"shard-0-of-2.safetensors","bytes":1048577,"header_crc32c":"0012abcd","kept":[]},)"
+            R"({"file":"shard-1-of-2.safetensors","bytes":16,"header_crc32c":"00000007","kept":[)"
+            R"({"checkpoint":"step-000000000040-epoch-3","file":"shard-0-of-1.safetensors","bytes":9,)"
+            R"("header_crc32c":"00000001"}]}]})"
             "\n}\n");
 }
 
@@ -81,11 +91,11 @@ TEST(Manifest, EveryTruncationIsNoticed) {
 
 TEST(Manifest, SaysWhichVersionItReads) {
   std::string text = *manifest_to_text(small_manifest());
-  text.replace(text.find(":2,"), 3, ":12,");
+  text.replace(text.find(":3,"), 3, ":12,");
   const auto manifest = manifest_from_text(text);
   ASSERT_FALSE(manifest);
   EXPECT_EQ(manifest.error().code(), Code::BadInput);
-  EXPECT_EQ(manifest.error().message(), "manifest version 12, this Holdfast reads 2: use the Holdfast that wrote it");
+  EXPECT_EQ(manifest.error().message(), "manifest version 12, this Holdfast reads 3: use the Holdfast that wrote it");
 }
 
 TEST(Manifest, NamesThePlaceOfAWrongValue) {
@@ -105,6 +115,13 @@ TEST(Manifest, NamesThePlaceOfAWrongValue) {
   EXPECT_NE(refused("0012abcd", "0012ABCD").find("lower-case"), std::string::npos);
   EXPECT_NE(refused("0012abcd", "0012abc").find("header_crc32c"), std::string::npos);
   EXPECT_NE(refused("\"bytes\":16", "\"bytes\":16.5").find("bytes"), std::string::npos);
+}
+
+TEST(Manifest, AKeptFileCantLeadOutOfTheDirectory) {
+  for (const char* place : {"..", "/etc", "step-40-epoch-3", ""}) {
+    EXPECT_FALSE(manifest_from_text(with_body_changed(small_manifest(), "step-000000000040-epoch-3", place))) << place;
+  }
+  EXPECT_FALSE(manifest_from_text(with_body_changed(small_manifest(), "shard-0-of-1", "shard-/../x")));
 }
 
 TEST(Manifest, AShardsFileCantLeadOutOfTheDirectory) {

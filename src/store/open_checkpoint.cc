@@ -1,21 +1,58 @@
 #include "store/open_checkpoint.h"
 
+#include <algorithm>
+
 #include "store/dtype.h"
+#include "store/kept.h"
 
 namespace holdfast::store {
 
-Result<OpenCheckpoint> OpenCheckpoint::open(world::Disk& disk, const std::string& dir) {
-  Manifest manifest = TRY(read_manifest(disk, dir), "open " + dir);
-  std::vector<OpenTensorFile> shards;
-  std::vector<const SafetensorsHeader*> headers;
-  for (const ShardRecord& record : manifest.shards) shards.push_back(TRY(open_shard(disk, dir, record), "open"));
-  for (const OpenTensorFile& shard : shards) headers.push_back(&shard.about().header);
-  WholeTensors tensors = TRY(gather_parts(headers), dir);
-  return OpenCheckpoint(dir, std::move(manifest), std::move(shards), std::move(tensors));
+namespace {
+
+/// Opens the files of older checkpoints that `shard` refers to, or adds its names to one that is open already.
+Status open_kept(world::FileTree& files, const std::string& root, const ShardRecord& record,
+                 const SafetensorsHeader& header, std::vector<OpenCheckpoint::File>& open) {
+  const KeptNames kept = TRY(kept_names_of(header), record.file);
+  for (const auto& [place, names] : kept) {
+    const auto is_place = [&place](const KeptFile& file) { return file.checkpoint + "/" + file.file == place; };
+    const auto where = std::find_if(record.kept.begin(), record.kept.end(), is_place);
+    if (where == record.kept.end()) return Error(Code::Corrupt, record.file + ": the manifest does not name " + place);
+    auto there = std::find_if(open.begin(), open.end(), [&](const auto& file) { return file.where == *where; });
+    if (there == open.end()) {
+      OpenTensorFile shard = TRY(open_shard(files, root + "/" + where->checkpoint, of_older(*where)), "open");
+      open.push_back({std::move(shard), *where, std::set<std::string>()});
+      there = open.end() - 1;
+    }
+    if (there->names) there->names->insert(names.begin(), names.end());
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<OpenCheckpoint> OpenCheckpoint::open(world::FileTree& files, const std::string& dir) {
+  Manifest manifest = TRY(read_manifest(files, dir), "open " + dir);
+  const std::size_t slash = dir.find_last_of('/');
+  const std::string root = dir.substr(0, slash), name = dir.substr(slash + 1);
+  std::vector<File> open;
+  for (const ShardRecord& record : manifest.shards) {
+    OpenTensorFile shard = TRY(open_shard(files, dir, record), "open");
+    open.push_back({std::move(shard), {name, record.file, record.bytes, record.header_crc}, std::nullopt});
+  }
+  for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
+    const SafetensorsHeader header = open[i].shard.about().header;
+    TRY(open_kept(files, root, manifest.shards[i], header, open), dir);
+  }
+  std::vector<PartsFile> parts;
+  for (const File& file : open) {
+    parts.push_back({&file.shard.about().header, file.names ? &*file.names : nullptr});
+  }
+  WholeTensors tensors = TRY(gather_parts(parts), dir);
+  return OpenCheckpoint(dir, std::move(manifest), std::move(open), std::move(tensors));
 }
 
 Result<ReadTally> OpenCheckpoint::read(std::span<const WantedBox> boxes, unsigned threads) const {
-  std::vector<std::vector<DataRange>> ranges(shards_.size());
+  std::vector<std::vector<DataRange>> ranges(files_.size());
   ReadTally tally;
   for (const WantedBox& wanted : boxes) {
     const std::string doing = dir_ + ": tensor " + wanted.name;
@@ -30,8 +67,8 @@ Result<ReadTally> OpenCheckpoint::read(std::span<const WantedBox> boxes, unsigne
     for (const PartRun& run : runs) ranges[run.file].push_back({run.from, wanted.out.subspan(run.to, run.bytes)});
     tally.bytes += bytes;
   }
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    tally.checked += TRY(shards_[i].read_exactly(ranges[i], threads), "read");
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    tally.checked += TRY(files_[i].shard.read_exactly(ranges[i], threads), "read");
   }
   return tally;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,12 +27,20 @@ struct ReadTally {
 
 class OpenCheckpoint {
  public:
-  /// Reads the manifest and the headers of all shards, and checks them. `disk` outlives this object. Errors: as
+  /// Reads the manifest and the headers of all shards, and checks them. `files` outlives this object. Errors: as
   /// verify_checkpoint, but for the tensors' own bytes.
-  static Result<OpenCheckpoint> open(world::Disk& disk, const std::string& dir);
+  static Result<OpenCheckpoint> open(world::FileTree& files, const std::string& dir);
 
   const Manifest& manifest() const { return manifest_; }
   const WholeTensors& tensors() const { return tensors_; }
+
+  struct File {
+    OpenTensorFile shard;
+    KeptFile where;
+    std::optional<std::set<std::string>> names;  ///< of an older checkpoint's: the tensors that count
+  };
+  /// The shards, and those of older checkpoints that hold what they leave out.
+  const std::vector<File>& files() const { return files_; }
 
   /// Fills all boxes, reading only their bytes. Chunks that lie in them whole are checked; verify_checkpoint checks
   /// all. Thread-safe. Errors: BadInput (no such tensor or box, a span of another size, elements that no shard holds),
@@ -38,15 +48,15 @@ class OpenCheckpoint {
   Result<ReadTally> read(std::span<const WantedBox> boxes, unsigned threads) const;
 
  private:
-  OpenCheckpoint(std::string dir, Manifest manifest, std::vector<OpenTensorFile> shards, WholeTensors tensors)
+  OpenCheckpoint(std::string dir, Manifest manifest, std::vector<File> files, WholeTensors tensors)
       : dir_(std::move(dir)),
         manifest_(std::move(manifest)),
-        shards_(std::move(shards)),
+        files_(std::move(files)),
         tensors_(std::move(tensors)) {}
 
   std::string dir_;
   Manifest manifest_;
-  std::vector<OpenTensorFile> shards_;
+  std::vector<File> files_;
   WholeTensors tensors_;
 };
 

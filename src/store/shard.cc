@@ -11,9 +11,9 @@ Error damaged(const std::string& what) {
 
 /// Opens the file by `read`, once it has the size that the manifest promises.
 template <typename Read>
-auto read_as_promised(world::Disk& disk, const std::string& path, const ShardRecord& record, Read read)
+auto read_as_promised(world::FileTree& files, const std::string& path, const ShardRecord& record, Read read)
     -> decltype(read()) {
-  auto file = disk.open(path);
+  auto file = files.open(path);
   if (!file) return std::move(file).error();
   if ((*file)->size() != record.bytes) {
     return damaged("the file has " + std::to_string((*file)->size()) + " bytes, its manifest says " +
@@ -35,41 +35,43 @@ Status check_record(const TensorFile& file, const ShardRecord& record) {
 
 }  // namespace
 
+ShardRecord of_older(const KeptFile& kept) { return {kept.file, kept.bytes, kept.header_crc}; }
+
 std::string shard_file_name(Rank writer, std::uint32_t writers) {
   return "shard-" + std::to_string(writer) + "-of-" + std::to_string(writers) + ".safetensors";
 }
 
-Result<ShardRecord> write_shard(world::Disk& disk, const std::string& dir, Rank writer, std::uint32_t writers,
+Result<ShardRecord> write_shard(world::FileTree& files, const std::string& dir, Rank writer, std::uint32_t writers,
                                 std::span<const TensorData> tensors,
                                 const std::map<std::string, std::string>& metadata) {
   CHECK(writer < writers && writers <= kShardsMax);
   const std::string file = shard_file_name(writer, writers);
-  TRY(disk.make_dirs(dir), "write " + file);
+  TRY(files.make_dirs(dir), "write " + file);
   const SavedTensorFile saved =
-      TRY(save_tensor_file(disk, dir + "/" + file, tensors, metadata, disk.threads()), "checkpoint");
-  return ShardRecord{file, saved.bytes, saved.header_crc};
+      TRY(save_tensor_file(files, dir + "/" + file, tensors, metadata, files.threads()), "checkpoint");
+  return ShardRecord{file, saved.bytes, saved.header_crc, {}};
 }
 
-Result<OpenTensorFile> open_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+Result<OpenTensorFile> open_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;
-  const auto open = [&] { return OpenTensorFile::open(disk, path); };
-  OpenTensorFile file = TRY(read_as_promised(disk, path, record, open), "read a shard");
+  const auto open = [&] { return OpenTensorFile::open(files, path); };
+  OpenTensorFile file = TRY(read_as_promised(files, path, record, open), "read a shard");
   TRY(check_record(file.about(), record), path);
   return file;
 }
 
-Status verify_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+Status verify_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;
-  const auto verify = [&] { return verify_tensor_file(disk, path, disk.threads()); };
-  const TensorFile file = TRY(read_as_promised(disk, path, record, verify), "verify");
+  const auto verify = [&] { return verify_tensor_file(files, path, files.threads()); };
+  const TensorFile file = TRY(read_as_promised(files, path, record, verify), "verify");
   TRY(check_record(file, record), path);
   return Ok{};
 }
 
-Result<LoadedTensors> load_shard(world::Disk& disk, const std::string& dir, const ShardRecord& record) {
+Result<LoadedTensors> load_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;
-  const auto load = [&] { return load_tensor_file(disk, path, std::nullopt, disk.threads()); };
-  LoadedTensors loaded = TRY(read_as_promised(disk, path, record, load), "load");
+  const auto load = [&] { return load_tensor_file(files, path, std::nullopt, files.threads()); };
+  LoadedTensors loaded = TRY(read_as_promised(files, path, record, load), "load");
   TRY(check_record(loaded.file, record), path);
   return loaded;
 }

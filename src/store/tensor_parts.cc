@@ -90,11 +90,12 @@ Status check_wanted(const WholeTensor& tensor, const Box& wanted) {
 
 }  // namespace
 
-Result<WholeTensors> gather_parts(std::span<const SafetensorsHeader* const> files) {
+Result<WholeTensors> gather_parts(std::span<const PartsFile> files) {
   WholeTensors all;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const Slices slices = TRY(slices_of(*files[i]), "gather");
-    for (const TensorInfo& info : files[i]->tensors) {
+    const Slices slices = TRY(slices_of(*files[i].header), "gather");
+    for (const TensorInfo& info : files[i].header->tensors) {
+      if (files[i].names != nullptr && !files[i].names->contains(info.name)) continue;
       const auto slice = slices.find(info.name);
       if (slice == slices.end()) {
         TRY(add_part(all, info.name, info.dtype, info.shape, {i, info.begin, whole_box(info.shape)}), "gather");

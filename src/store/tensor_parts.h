@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,9 +37,15 @@ struct PartRun {
   std::uint64_t bytes = 0;
 };
 
-/// All tensors of files with these headers; of equal parts that of the earliest file counts. Errors: BadInput (wrong
-/// slices; parts of one name that differ in dtype or whole shape).
-Result<WholeTensors> gather_parts(std::span<const SafetensorsHeader* const> files);
+/// A file as far as it counts.
+struct PartsFile {
+  const SafetensorsHeader* header = nullptr;
+  const std::set<std::string>* names = nullptr;  ///< the tensors that count; null: all
+};
+
+/// All tensors of these files; of equal parts that of the earliest file counts. Errors: BadInput (wrong slices; parts of
+/// one name that differ in dtype or whole shape).
+Result<WholeTensors> gather_parts(std::span<const PartsFile> files);
 
 /// Every element of `wanted` once. Errors: BadInput (another number of dimensions, beyond the tensor, elements that no
 /// part holds or two do, packed elements cut within a byte).

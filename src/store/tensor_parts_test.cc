@@ -127,7 +127,7 @@ SafetensorsHeader header_of(std::vector<TensorInfo> tensors, const Slices& slice
 TEST(GatherParts, PutsSlicesOfSeveralFilesTogether) {
   const auto first = header_of({{"w[0]", "U8", {3}}, {"b", "U8", {2}}}, {{"w[0]", {"w", {5}, {0}}}});
   const auto second = header_of({{"w[3]", "U8", {2}}, {"b", "U8", {2}}}, {{"w[3]", {"w", {5}, {3}}}});
-  const SafetensorsHeader* const files[] = {&first, &second};
+  const PartsFile files[] = {{&first, nullptr}, {&second, nullptr}};
   const auto all = gather_parts(files);
   ASSERT_TRUE(all) << all.error().message();
   ASSERT_EQ(all->size(), 2U);
@@ -136,11 +136,21 @@ TEST(GatherParts, PutsSlicesOfSeveralFilesTogether) {
   EXPECT_EQ(all->at("b").parts.size(), 1U) << "replicas are one part";
 }
 
+TEST(GatherParts, TakesOnlyTheNamesThatCount) {
+  const auto first = header_of({{"a", "U8", {3}}, {"b", "U8", {2}}}, {});
+  const std::set<std::string> names = {"b"};
+  const PartsFile files[] = {{&first, &names}};
+  const auto all = gather_parts(files);
+  ASSERT_TRUE(all) << all.error().message();
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->begin()->first, "b");
+}
+
 TEST(GatherParts, PartsThatDoNotBelongTogetherAreRefused) {
   const auto first = header_of({{"w[0]", "U8", {3}}}, {{"w[0]", {"w", {5}, {0}}}});
   for (const auto& second : {header_of({{"w[3]", "I8", {2}}}, {{"w[3]", {"w", {5}, {3}}}}),
                              header_of({{"w[3]", "U8", {2}}}, {{"w[3]", {"w", {6}, {3}}}})}) {
-    const SafetensorsHeader* const files[] = {&first, &second};
+    const PartsFile files[] = {{&first, nullptr}, {&second, nullptr}};
     const auto all = gather_parts(files);
     ASSERT_FALSE(all);
     EXPECT_THAT(all.error().message(), HasSubstr("tensor w is"));

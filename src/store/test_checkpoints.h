@@ -38,17 +38,17 @@ class TestCheckpoint {
   CheckpointId id() const { return id_; }
   std::string structure() const { return "{\"state of\":\"" + checkpoint_name(id_) + "\"}"; }
 
-  Result<ShardRecord> write(world::Disk& disk, const std::string& dir, Rank writer) const {
+  Result<ShardRecord> write(world::FileTree& files, const std::string& dir, Rank writer) const {
     const Bytes& wide = contents_[2 * writer];
     const Bytes& narrow = contents_[2 * writer + 1];
     const std::string prefix = "rank" + std::to_string(writer) + ".";
     const std::vector<TensorData> tensors = {{prefix + "narrow", "U8", {narrow.size()}, narrow},
                                              {prefix + "wide", "F32", {wide.size() / 4}, wide}};
-    return write_shard(disk, dir, writer, writers_, tensors);
+    return write_shard(files, dir, writer, writers_, tensors);
   }
 
   /// All shards of it, written; what is left is to commit the manifest.
-  Result<Manifest> write_shards(world::Disk& disk, const CheckpointDir& dir) const {
+  Result<Manifest> write_shards(world::FileTree& files, const CheckpointDir& dir) const {
     Manifest manifest;
     manifest.run_id = "test";
     manifest.step = id_.step;
@@ -56,13 +56,13 @@ class TestCheckpoint {
     manifest.world_size = writers_;
     manifest.structure = structure();
     for (Rank writer = 0; writer < writers_; ++writer) {
-      manifest.shards.push_back(TRY(write(disk, dir.checkpoint_path(id_), writer), "write"));
+      manifest.shards.push_back(TRY(write(files, dir.checkpoint_path(id_), writer), "write"));
     }
     return manifest;
   }
 
-  Status write_and_commit(world::Disk& disk, CheckpointDir& dir) const {
-    return dir.commit(TRY(write_shards(disk, dir), "test"));
+  Status write_and_commit(world::FileTree& files, CheckpointDir& dir) const {
+    return dir.commit(TRY(write_shards(files, dir), "test"));
   }
 
   /// "" where `loaded` is this checkpoint, byte for byte.

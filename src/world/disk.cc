@@ -10,6 +10,19 @@ Status write_and_sync(Disk& disk, const std::string& path, BytesView bytes) {
   return (*file)->sync();
 }
 
+/// Written and synced aside, then `put_in_place`.
+template <typename PutInPlace>
+Status write_aside(Disk& disk, const std::string& path, BytesView bytes, const PutInPlace& put_in_place) {
+  const std::string aside = path + ".new";
+  Status done = write_and_sync(disk, aside, bytes);
+  if (done) done = put_in_place(aside);
+  if (!done) {
+    (void)disk.remove(aside);  // best effort: the error that counts is the first one
+    return done;
+  }
+  return disk.sync_dir(parent_of(path));
+}
+
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
 
 /// Written aside, and renamed into place.
@@ -46,6 +59,22 @@ Result<std::unique_ptr<WritableFile>> Disk::change(const std::string& path) {
   return Error(Code::Internal, path + ": can't be changed in place here");
 }
 
+Status Disk::write_new(const std::string& path, BytesView bytes) {
+  return write_aside(*this, path, bytes, [&](const std::string& aside) { return rename_new(aside, path); });
+}
+
+Status Disk::sync_path(const std::string& path) {
+  for (std::string above = path; above != "/";) {
+    above = parent_of(above);
+    Status synced = sync_dir(above);
+    // Denied: we may not open it, so we made no entry in it. Internal: a file system (of a container, say) that knows
+    // no sync of directories; it lies above ours, and refusing to run would help nobody.
+    if (synced || synced.error().code() == Code::Denied || synced.error().code() == Code::Internal) continue;
+    return std::move(synced).error().in("sync " + above);
+  }
+  return Ok{};
+}
+
 std::uint64_t Disk::piece_bytes(const std::string& /*path*/, std::uint64_t /*total*/) const { return kPieceBytes; }
 
 Result<std::unique_ptr<NewFile>> Disk::begin(const std::string& path, const std::string& aside, const Pieces& pieces) {
@@ -64,28 +93,8 @@ std::string parent_of(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-Result<Bytes> read_file(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
-  auto file = disk.open(path);
-  if (!file) return std::move(file).error();
-  const std::uint64_t size = (*file)->size();
-  if (size > bytes_max) {
-    return Error(Code::BadInput,
-                 path + ": " + std::to_string(size) + " bytes, more than the limit of " + std::to_string(bytes_max));
-  }
-  Bytes bytes(size);
-  if (auto read = (*file)->read_at(0, bytes); !read) return std::move(read).error();
-  return bytes;
-}
-
 Status write_file_atomically(Disk& disk, const std::string& path, BytesView bytes) {
-  const std::string aside = path + ".new";
-  Status done = write_and_sync(disk, aside, bytes);
-  if (done) done = disk.rename(aside, path);
-  if (!done) {
-    (void)disk.remove(aside);  // best effort: the error that counts is the first one
-    return done;
-  }
-  return disk.sync_dir(parent_of(path));
+  return write_aside(disk, path, bytes, [&](const std::string& aside) { return disk.rename(aside, path); });
 }
 
 }  // namespace holdfast::world

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "world/files.h"
+#include "world/file_tree.h"
 
 namespace holdfast::world {
 
@@ -24,8 +24,8 @@ class WritableFile {
   virtual Status sync() = 0;
 };
 
-/// Every path is absolute. Errors: NotFound, Denied, Unavailable, Internal; messages name the path.
-class Disk : public FileSource, public FileTarget {
+/// Every path is absolute.
+class Disk : public FileTree {
  public:
   /// Creates or truncates.
   virtual Result<std::unique_ptr<WritableFile>> create(const std::string& path) = 0;
@@ -33,17 +33,13 @@ class Disk : public FileSource, public FileTarget {
   virtual Result<std::unique_ptr<WritableFile>> change(const std::string& path);
   /// Replaces `to` atomically.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// As rename, where there is no `to`; else Conflict.
+  virtual Status rename_new(const std::string& from, const std::string& to) = 0;
   /// A file or an empty directory.
-  virtual Status remove(const std::string& path) = 0;
-  /// With parents; fine where it exists.
-  virtual Status make_dirs(const std::string& path) = 0;
-  /// Makes creations, renames and removals inside `path` last.
-  virtual Status sync_dir(const std::string& path) = 0;
-  /// Names in the directory, sorted, without "." and "..".
-  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
-  virtual bool exists(const std::string& path) = 0;
-  /// Calls that it does well to be given at a time.
-  virtual unsigned threads() const { return 1; }
+  Status remove(const std::string& path) override = 0;
+  Status remove_dir(const std::string& path) override { return remove(path); }
+  Status write_new(const std::string& path, BytesView bytes) override;
+  Status sync_path(const std::string& path) override;
 
   std::uint64_t piece_bytes(const std::string& path, std::uint64_t total) const override;
   /// Written at `path` + `aside`, synced, renamed, its directory synced.
@@ -58,8 +54,6 @@ class Disk : public FileSource, public FileTarget {
 
 /// The directory that an absolute path is in.
 std::string parent_of(const std::string& path);
-/// The whole file. Errors: as open and read_at; BadInput where it is larger than `bytes_max`.
-Result<Bytes> read_file(Disk& disk, const std::string& path, std::uint64_t bytes_max);
 /// Writes `path` whole or not at all, also over a crash: aside, sync, rename, sync of the directory.
 Status write_file_atomically(Disk& disk, const std::string& path, BytesView bytes);
 

@@ -21,6 +21,7 @@ class FaultyDisk final : public Disk {
   Result<std::unique_ptr<WritableFile>> change(const std::string& path) override { return disk_.change(path); }
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override { return disk_.open(path); }
   Status rename(const std::string& from, const std::string& to) override { return disk_.rename(from, to); }
+  Status rename_new(const std::string& from, const std::string& to) override { return disk_.rename_new(from, to); }
   Status remove(const std::string& path) override { return disk_.remove(path); }
   Status make_dirs(const std::string& path) override { return disk_.make_dirs(path); }
   Status sync_dir(const std::string& path) override { return disk_.sync_dir(path); }

@@ -18,4 +18,17 @@ std::uint64_t Pieces::count() const { return total <= head + piece ? 1 : (total 
 
 std::uint64_t Pieces::end(std::uint64_t index) const { return std::min(total, head + (index + 1) * piece); }
 
+Result<Bytes> read_file(FileSource& files, const std::string& name, std::uint64_t bytes_max) {
+  auto file = files.open(name);
+  if (!file) return std::move(file).error();
+  const std::uint64_t size = (*file)->size();
+  if (size > bytes_max) {
+    return Error(Code::BadInput,
+                 name + ": " + std::to_string(size) + " bytes, more than the limit of " + std::to_string(bytes_max));
+  }
+  Bytes bytes(size);
+  if (auto read = (*file)->read_at(0, bytes); !read) return std::move(read).error();
+  return bytes;
+}
+
 }  // namespace holdfast::world

@@ -42,6 +42,9 @@ class FileSource {
   virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& name) = 0;
 };
 
+/// The whole file. Errors: as open and read_at; BadInput where it is larger than `bytes_max`.
+Result<Bytes> read_file(FileSource& files, const std::string& name, std::uint64_t bytes_max);
+
 /// How a file is cut for writing: piece 0 holds `head` bytes more than the others, the last is shorter.
 struct Pieces {
   std::uint64_t head = 0;

@@ -74,6 +74,13 @@ std::string without_secrets(std::string text, const std::string& name) {
   return text;
 }
 
+template <typename Call>
+auto Locations::at(const std::string& name, Call call) -> decltype(call(std::declval<FileTree&>())) {
+  auto place = place_of(name);
+  if (!place) return std::move(place).error();
+  return call(**place);
+}
+
 Locations::Locations(Disk& disk, Random& random, const RemoteSettings& settings)
     : disk_(disk), random_(random), settings_(settings), client_(random, settings.http) {}
 
@@ -84,10 +91,7 @@ Result<std::unique_ptr<ReadableFile>> Locations::open(const std::string& name) {
     std::string shown = request.url.shown;
     return open_remote_file(client_, std::move(request), std::move(shown), settings_.files);
   }
-  if (!is_s3_url(name)) return disk_.open(name);
-  const S3Name object = TRY(parse_s3_name(name), "open");
-  if (object.key.empty()) return Error(Code::BadInput, name + ": a bucket, not a file; write s3://bucket/key");
-  return bucket(object.bucket).open(object.key);
+  return at(name, [&](FileTree& place) { return place.open(name); });
 }
 
 unsigned Locations::writes_at_a_time(const std::string& name, unsigned threads) const {
@@ -100,20 +104,55 @@ std::uint64_t Locations::piece_bytes(const std::string& name, std::uint64_t tota
 
 Result<std::unique_ptr<NewFile>> Locations::begin(const std::string& name, const std::string& aside,
                                                   const Pieces& pieces) {
+  return at(name, [&](FileTree& place) { return place.begin(name, aside, pieces); });
+}
+
+Status Locations::write_new(const std::string& name, BytesView bytes) {
+  return at(name, [&](FileTree& place) { return place.write_new(name, bytes); });
+}
+
+Status Locations::remove(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.remove(name); });
+}
+
+Status Locations::remove_dir(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.remove_dir(name); });
+}
+
+Status Locations::make_dirs(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.make_dirs(name); });
+}
+
+Status Locations::sync_dir(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.sync_dir(name); });
+}
+
+Status Locations::sync_path(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.sync_path(name); });
+}
+
+Result<std::vector<std::string>> Locations::list(const std::string& name) {
+  return at(name, [&](FileTree& place) { return place.list(name); });
+}
+
+bool Locations::exists(const std::string& name) {
+  const auto place = place_of(name);
+  return place && (*place)->exists(name);
+}
+
+Result<FileTree*> Locations::place_of(const std::string& name) {
   if (is_http_url(name)) {
     return Error(Code::BadInput, shown_location(name) + ": can't write there; save to a path or to s3://bucket/key");
   }
-  if (!is_s3_url(name)) return disk_.begin(name, aside, pieces);
-  const S3Name object = TRY(parse_s3_name(name), "create");
-  if (object.key.empty()) return Error(Code::BadInput, name + ": a bucket, not a file; write s3://bucket/key");
-  return bucket(object.bucket).begin(object.key, pieces, {});
-}
-
-ObjectStore& Locations::bucket(const std::string& name) {
+  if (!is_s3_url(name)) return static_cast<FileTree*>(&disk_);
+  const std::string of = TRY(parse_s3_name(name), "s3").bucket;
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<ObjectStore>& store = buckets_[name];
-  if (store == nullptr) store = make_s3_store(client_, random_, settings_.s3, name, settings_.files);
-  return *store;
+  Bucket& bucket = buckets_[of];
+  if (bucket.tree == nullptr) {
+    bucket.store = make_s3_store(client_, random_, settings_.s3, of, settings_.files);
+    bucket.tree = std::make_unique<ObjectTree>(*bucket.store, "s3://" + of + "/", disk_.threads());
+  }
+  return static_cast<FileTree*>(bucket.tree.get());
 }
 
 }  // namespace holdfast::world

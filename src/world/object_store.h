@@ -18,6 +18,12 @@ struct ObjectInfo {
   std::string etag;
 };
 
+/// One that was begun and not yet committed.
+struct UnfinishedObject {
+  std::string key;
+  std::string upload;  ///< what tells it from others of the same key
+};
+
 /// What must hold for a write to take place. Where it does not: Conflict, and nothing is changed.
 struct PutCondition {
   bool absent = false;  ///< there is no object of that key
@@ -42,6 +48,11 @@ class ObjectStore {
   /// `condition.absent` is judged when it is committed: of two writers one has Conflict. It takes no ETag.
   virtual Result<std::unique_ptr<NewFile>> begin(const std::string& key, const Pieces& pieces,
                                                  const PutCondition& condition) = 0;
+
+  /// Objects whose keys begin with `prefix` that are being written, or were when their writer died. Errors: as list.
+  virtual Result<std::vector<UnfinishedObject>> unfinished(const std::string& prefix, std::size_t count_max) = 0;
+  /// Its writer can't commit it after that. Fine where there is none.
+  virtual Status abandon(const UnfinishedObject& object) = 0;
 };
 
 }  // namespace holdfast::world

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -92,6 +93,17 @@ unsigned RealDisk::writes_at_a_time(const std::string& /*path*/, unsigned thread
 
 Status RealDisk::rename(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) return os_error(errno, from + " -> " + to);
+  return Ok{};
+}
+
+Status RealDisk::rename_new(const std::string& from, const std::string& to) {
+  int failure = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (failure == EINVAL || failure == ENOSYS) {  // network file systems know no such rename, but links
+    failure = ::link(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+    if (failure == 0 && ::unlink(from.c_str()) != 0) failure = errno;
+  }
+  if (failure == EEXIST) return Error(Code::Conflict, to + ": is there already");
+  if (failure != 0) return os_error(failure, from + " -> " + to);
   return Ok{};
 }
 

@@ -11,6 +11,7 @@ class RealDisk final : public Disk {
   Result<std::unique_ptr<WritableFile>> change(const std::string& path) override;
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status rename_new(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status make_dirs(const std::string& path) override;
   Status sync_dir(const std::string& path) override;

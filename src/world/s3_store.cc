@@ -65,6 +65,37 @@ class S3Store final : public ObjectStore {
     return s3_begin(object(key), pieces, condition.absent, mark());
   }
 
+  Result<std::vector<UnfinishedObject>> unfinished(const std::string& prefix, std::size_t count_max) override {
+    std::vector<UnfinishedObject> uploads;
+    UnfinishedObject next;
+    do {
+      std::string query;
+      if (!next.key.empty()) query += "key-marker=" + percent_encoded(next.key, false) + "&";
+      query += "prefix=" + percent_encoded(prefix, false);
+      if (!next.key.empty()) query += "&upload-id-marker=" + percent_encoded(next.upload, false);
+      query += "&uploads=";
+      const HttpAnswer answer = TRY(call("GET", "", query, prefix, kPageBytesMax), "list uploads");
+      auto page = parse_s3_uploads(as_text(answer.body));
+      if (!page) return Error(Code::Internal, name_of(prefix) + ": the server's list of uploads is none");
+      if (page->next.key == next.key && page->next.upload == next.upload && !next.key.empty()) {
+        return Error(Code::Internal, name_of(prefix) + ": the server's list of uploads does not go on");
+      }
+      std::move(page->uploads.begin(), page->uploads.end(), std::back_inserter(uploads));
+      if (uploads.size() > count_max) {
+        return Error(Code::BadInput, name_of(prefix) + ": more than " + std::to_string(count_max) + " uploads");
+      }
+      next = std::move(page->next);
+    } while (!next.key.empty());
+    return uploads;
+  }
+
+  Status abandon(const UnfinishedObject& object) override {
+    const std::string query = "uploadId=" + percent_encoded(object.upload, false);
+    const auto answer = call("DELETE", object.key, query, object.key, kPageBytesMax);
+    if (answer || answer.error().code() == Code::NotFound) return Ok{};
+    return answer.error();
+  }
+
  private:
   std::string name_of(const std::string& key) const { return "s3://" + bucket_ + "/" + key; }
   std::string mark() { return std::to_string(random_.next()); }

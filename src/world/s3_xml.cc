@@ -46,6 +46,24 @@ std::optional<S3Page> parse_s3_page(std::string_view xml) {
   return page;
 }
 
+std::optional<S3Uploads> parse_s3_uploads(std::string_view xml) {
+  pugi::xml_document document;
+  if (!load(document, xml)) return std::nullopt;
+  const pugi::xml_node list = document.child("ListMultipartUploadsResult");
+  if (!list) return std::nullopt;
+  S3Uploads page;
+  for (const pugi::xml_node& entry : list.children("Upload")) {
+    UnfinishedObject upload{child(entry, "Key"), child(entry, "UploadId")};
+    if (upload.key.empty() || upload.upload.empty()) return std::nullopt;
+    page.uploads.push_back(std::move(upload));
+  }
+  if (child(list, "IsTruncated") == "true") {
+    page.next = {child(list, "NextKeyMarker"), child(list, "NextUploadIdMarker")};
+    if (page.next.key.empty()) return std::nullopt;
+  }
+  return page;
+}
+
 std::string parse_upload_id(std::string_view xml) {
   pugi::xml_document document;
   if (!load(document, xml)) return "";

@@ -26,6 +26,14 @@ struct S3Page {
 /// nullopt: no such list.
 std::optional<S3Page> parse_s3_page(std::string_view xml);
 
+/// One page of ListMultipartUploads.
+struct S3Uploads {
+  std::vector<UnfinishedObject> uploads;
+  UnfinishedObject next;  ///< where to go on: after this one; its key is "" at the end
+};
+/// nullopt: no such list.
+std::optional<S3Uploads> parse_s3_uploads(std::string_view xml);
+
 /// The UploadId of InitiateMultipartUploadResult; "" where it has none.
 std::string parse_upload_id(std::string_view xml);
 
