@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 namespace holdfast::store {
-Result<Manifest> read_manifest(world::FileTree& files, const std::string& dir) {
+Result<Manifest> read_manifest(world::FileSource& files, const std::string& dir) {
   const std::string path = dir + "/" + kManifestFile;
   const Bytes text = TRY(world::read_file(files, path, kManifestBytesMax), "read the manifest");
   Manifest manifest = TRY(manifest_from_text(as_text(text)), path);
@@ -16,24 +16,24 @@ Result<Manifest> read_manifest(world::FileTree& files, const std::string& dir) {
   return manifest;
 }
 
-Result<Manifest> verify_checkpoint(world::FileTree& files, const std::string& dir) {
+Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads) {
   Manifest manifest = TRY(read_manifest(files, dir), "verify " + dir);
-  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(files, dir, record), "verify");
+  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(files, dir, record, threads), "verify");
   const std::string root = dir.substr(0, dir.find_last_of('/'));
   for (const KeptFile& kept : kept_files(manifest)) {
-    TRY(verify_shard(files, root + "/" + kept.checkpoint, of_older(kept)), "verify");
+    TRY(verify_shard(files, root + "/" + kept.checkpoint, of_older(kept), threads), "verify");
   }
   return manifest;
 }
 
-Result<LoadedCheckpoint> load_checkpoint(world::FileTree& files, const std::string& dir) {
+Result<LoadedCheckpoint> load_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads) {
   const std::string doing = "load " + dir;
   Manifest manifest = TRY(read_manifest(files, dir), doing);
   std::vector<LoadedTensors> shards;
   std::vector<LoadedTensor> tensors;
   std::unordered_set<std::string> names;
   for (const ShardRecord& record : manifest.shards) {
-    shards.push_back(TRY(load_shard(files, dir, record), doing));
+    shards.push_back(TRY(load_shard(files, dir, record, threads), doing));
     const LoadedTensors& shard = shards.back();
     for (const TensorInfo& info : shard.tensors) {
       if (!names.insert(info.name).second) {

@@ -8,7 +8,7 @@
 #include "store/checkpoint_id.h"
 #include "store/manifest.h"
 #include "store/shard.h"
-#include "world/file_tree.h"
+#include "world/files.h"
 
 namespace holdfast::store {
 
@@ -16,11 +16,11 @@ namespace holdfast::store {
 inline constexpr const char* kManifestFile = "manifest.json";
 
 /// Checks the manifest alone. Errors: as verify_checkpoint.
-Result<Manifest> read_manifest(world::FileTree& files, const std::string& dir);
+Result<Manifest> read_manifest(world::FileSource& files, const std::string& dir);
 
 /// Reads and checks every byte. Errors: NotFound (no manifest: never committed), Corrupt (a damaged, missing or swapped
 /// file), BadInput (a manifest of another version), Unavailable.
-Result<Manifest> verify_checkpoint(world::FileTree& files, const std::string& dir);
+Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads = 1);
 
 /// One tensor of a loaded checkpoint; its bytes belong to the checkpoint.
 struct LoadedTensor {
@@ -47,6 +47,6 @@ class LoadedCheckpoint {
 
 /// The whole checkpoint in memory, every byte checked before it is handed out. Blocks for reading it. Errors: as
 /// verify_checkpoint; BadInput where two shards hold a tensor of the same name.
-Result<LoadedCheckpoint> load_checkpoint(world::FileTree& files, const std::string& dir);
+Result<LoadedCheckpoint> load_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads = 1);
 
 }  // namespace holdfast::store

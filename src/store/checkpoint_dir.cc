@@ -53,8 +53,8 @@ Status CheckpointDir::commit(const Manifest& manifest) {
     return Error(written.error()).in(doing);
   }
 
-  retention_ = {};
-  if (Status retained = retain(); !retained) retention_.trouble = retained.error().message();
+  Result<RetentionReport> retained = retain(/*act=*/true);
+  retention_ = retained ? *std::move(retained) : RetentionReport{{}, {}, retained.error().message()};
   return Ok{};
 }
 
@@ -115,6 +115,32 @@ Result<CheckpointSurvey> CheckpointDir::newest() {
     survey.passed_over.push_back(passed_over(id, manifest.error()));
   }
   return survey;
+}
+
+Result<CheckpointList> CheckpointDir::all() {
+  TRY(files_.list(path_), "list");
+  Listing listing = TRY(list(), "list");
+  CheckpointList all;
+  all.foreign = std::move(listing.foreign);
+  for (const CheckpointId id : listing.ids) {
+    ListedCheckpoint entry{id, false, std::nullopt, ""};
+    const Result<bool> is_committed = committed(id);
+    entry.committed = is_committed && *is_committed;
+    if (entry.committed) {
+      Result<Manifest> manifest = read_manifest(files_, checkpoint_path(id));
+      if (manifest) entry.manifest = *std::move(manifest);
+      if (!manifest) entry.why = manifest.error().message();
+    } else {
+      entry.why = is_committed ? "not committed" : is_committed.error().message();
+    }
+    all.checkpoints.push_back(std::move(entry));
+  }
+  return all;
+}
+
+Result<RetentionReport> CheckpointDir::prune(bool act) {
+  TRY(files_.list(path_), "prune");
+  return retain(act);
 }
 
 Result<std::vector<std::string>> CheckpointDir::remove_partial() {
@@ -192,7 +218,7 @@ Result<Manifest> CheckpointDir::verify(CheckpointId id) {
   if (!TRY(committed(id), "look for the manifest")) {
     return Error(Code::NotFound, "it has no manifest: it was never committed");
   }
-  return verify_checkpoint(files_, checkpoint_path(id));
+  return verify_checkpoint(files_, checkpoint_path(id), files_.threads());
 }
 
 Status CheckpointDir::check_shards(const Manifest& manifest, const std::string& dir) {
@@ -237,14 +263,16 @@ Result<Manifest> CheckpointDir::confirm(CheckpointId id) {
 
 /// The newest `keep` that verify stay; whatever is older goes. Newer ones that do not verify stay for people to look
 /// at.
-Status CheckpointDir::retain() {
+Result<RetentionReport> CheckpointDir::retain(bool act) {
   const Listing listing = TRY(list(), "retention");
   const std::vector<CheckpointId> all = all_committed(listing);
+  RetentionReport report;
   std::vector<CheckpointId> given_up;
   std::size_t verified = 0;
   for (const CheckpointId id : all) {
     if (verified == policy_.keep) {
       given_up.push_back(id);
+      report.removed.push_back(checkpoint_name(id));
       continue;
     }
     // Reading back is only worth it where something could be removed on the strength of it.
@@ -252,20 +280,25 @@ Status CheckpointDir::retain() {
     if (!verified_.contains(id)) {
       const Result<Manifest> manifest = confirm(id);
       if (!manifest) {
-        retention_.damaged.push_back(passed_over(id, manifest.error()));
+        report.damaged.push_back(passed_over(id, manifest.error()));
         continue;
       }
       verified_.insert(id);
     }
     ++verified;
   }
+  if (!act) return report;
+  if (Status removed = remove_all(listing, given_up); !removed) report.trouble = removed.error().message();
+  return report;
+}
+
+Status CheckpointDir::remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up) {
   std::vector<CheckpointId> others = listing.ids;
   std::erase_if(others, [&](CheckpointId id) { return std::ranges::find(given_up, id) != given_up.end(); });
   const std::set<std::string> needed = TRY(needed_by(others), "retention");
   for (const CheckpointId id : given_up) {
-    TRY(remove_checkpoint(id, needed), "remove " + checkpoint_name(id));
     verified_.erase(id);
-    retention_.removed.push_back(checkpoint_name(id));
+    TRY(remove_checkpoint(id, needed), "remove " + checkpoint_name(id));
   }
   TRY(remove_partial(), "retention");
   return Ok{};

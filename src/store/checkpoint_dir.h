@@ -47,6 +47,19 @@ struct RetentionReport {
   std::string trouble;              ///< why it could not finish; "" where it did
 };
 
+/// One that is there, finished or not.
+struct ListedCheckpoint {
+  CheckpointId id;
+  bool committed = false;
+  std::optional<Manifest> manifest;  ///< of one that is committed; its shards were not looked at
+  std::string why;                   ///< why there is no manifest
+};
+
+struct CheckpointList {
+  std::vector<ListedCheckpoint> checkpoints;  ///< newest first
+  std::vector<std::string> foreign;           ///< names that are not ours
+};
+
 /// Used by one thread at a time; shards of checkpoints not yet committed may be written meanwhile by anyone.
 class CheckpointDir {
  public:
@@ -79,6 +92,13 @@ class CheckpointDir {
   /// (the directory itself can't be read).
   Result<CheckpointSurvey> newest();
 
+  /// All that is there, by their manifests alone. Errors: NotFound (no such directory), Unavailable, Denied.
+  Result<CheckpointList> all();
+
+  /// What retention would remove now, after reading back the newest `keep`; with `act`, removes it, and what
+  /// remove_partial would. Errors: as newest.
+  Result<RetentionReport> prune(bool act);
+
   /// Removes what can never be committed any more: without manifest, and of an epoch older than the fence or of an
   /// older step than one committed by the same epoch. Those it can't read or that hold files not ours are left. Returns
   /// the names removed.
@@ -106,8 +126,9 @@ class CheckpointDir {
   Result<Manifest> verify(CheckpointId id);
   Status check_shards(const Manifest& manifest, const std::string& dir);
   Result<bool> already_committed(CheckpointId id, const std::string& text);
-  Status retain();
+  Result<RetentionReport> retain(bool act);
   Result<std::set<std::string>> needed_by(const std::vector<CheckpointId>& ids);
+  Status remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up);
   Result<Manifest> confirm(CheckpointId id);
   Result<bool> remove_checkpoint(CheckpointId id, const std::set<std::string>& needed);
   Status raise_fence(Epoch epoch);

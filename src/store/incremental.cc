@@ -1,15 +1,11 @@
 #include "store/incremental.h"
 
-#include <nlohmann/json.hpp>
-
 #include "store/kept.h"
 #include "store/row_parts.h"
 #include "world/parallel.h"
 
 namespace holdfast::store {
 namespace {
-
-using nlohmann::json;
 
 /// Small enough to find what stays, large enough that a terabyte has not too many.
 constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20U;
@@ -18,22 +14,7 @@ std::string place_of(const KeptFile& file) { return file.checkpoint + "/" + file
 
 std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-Result<std::map<std::string, Digest>> digests_of(const SafetensorsHeader& header) {
-  std::map<std::string, Digest> digests;
-  const auto text = header.metadata.find(kDigestsKey);
-  if (text == header.metadata.end()) return digests;
-  const Error wrong(Code::BadInput, std::string("metadata ") + kDigestsKey + ": must hold 32 hex digits for each name");
-  const json all = json::parse(text->second, nullptr, /*allow_exceptions=*/false);
-  if (!all.is_object()) return wrong;
-  for (const auto& [name, value] : all.items()) {
-    const auto digest = value.is_string() ? parse_digest(value.get<std::string>()) : std::nullopt;
-    if (!digest) return wrong;
-    digests[name] = *digest;
-  }
-  return digests;
-}
-
-std::vector<Digest> digests_of(std::span<const TensorData> tensors, unsigned threads) {
+std::vector<Digest> compute_digests(std::span<const TensorData> tensors, unsigned threads) {
   std::vector<Digest> digests(tensors.size());
   world::parallel_for(threads, tensors.size(), [&](std::size_t i) {
     digests[i] = digest_of(tensors[i].dtype, tensors[i].shape, tensors[i].bytes);
@@ -63,7 +44,7 @@ std::vector<bool> unchanged(std::span<const TensorData> tensors, const std::vect
 struct ShardParts {
   std::vector<TensorData> changed;
   Slices slices;  ///< of `changed`
-  json digests = json::object();
+  Digests digests;
   KeptNames kept;
   KnownParts known;
 };
@@ -86,7 +67,7 @@ ShardParts sort_out(const RowParts& all, const std::vector<Digest>& digests, con
       continue;
     }
     parts.changed.push_back(tensor);
-    parts.digests[tensor.name] = digest_text(digests[i]);
+    parts.digests.emplace(tensor.name, digests[i]);
     parts.known.parts.emplace(tensor.name, KnownParts::Part{digests[i], tensor.bytes.size(), 0});
     if (const auto slice = all.slices.find(tensor.name); slice != all.slices.end()) parts.slices.insert(*slice);
   }
@@ -99,7 +80,7 @@ Result<KnownParts> KnownParts::of(const OpenCheckpoint& checkpoint) {
   KnownParts known;
   for (const OpenCheckpoint::File& file : checkpoint.files()) {
     const SafetensorsHeader& header = file.shard.about().header;
-    const std::map<std::string, Digest> digests = TRY(digests_of(header), file.shard.path());
+    const Digests digests = TRY(digests_of(header), file.shard.path());
     if (digests.empty()) continue;
     for (const TensorInfo& tensor : header.tensors) {
       const auto digest = digests.find(tensor.name);
@@ -120,11 +101,11 @@ Result<IncrementalShard> write_incremental_shard(world::FileTree& files, const s
   const Slices slices = TRY(slices_of(laid_out), doing);
   const RowParts all = TRY(cut_rows(tensors, slices, kPartBytes), doing);
   KeptFile own{last_part(dir), shard_file_name(writer, writers), 0, 0};
-  ShardParts parts = sort_out(all, digests_of(all.tensors, files.threads()), known, own);
+  ShardParts parts = sort_out(all, compute_digests(all.tensors, files.threads()), known, own);
   std::map<std::string, std::string> about = metadata;
   about.erase(kSlicesKey);
   if (!parts.slices.empty()) about[kSlicesKey] = TRY(format_slices(parts.slices), doing);
-  about[kDigestsKey] = parts.digests.dump();
+  about[kDigestsKey] = format_digests(parts.digests);
   if (!parts.kept.empty()) about[kKeptKey] = TRY(format_kept(parts.kept), doing);
   IncrementalShard shard;
   shard.record = TRY(write_shard(files, dir, writer, writers, parts.changed, about), doing);

@@ -17,8 +17,6 @@
 
 namespace holdfast::store {
 
-constexpr const char* kDigestsKey = "holdfast.digests";
-
 /// Parts of tensors that committed files hold.
 struct KnownParts {
   struct Part {

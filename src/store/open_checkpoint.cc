@@ -10,7 +10,7 @@ namespace holdfast::store {
 namespace {
 
 /// Opens the files of older checkpoints that `shard` refers to, or adds its names to one that is open already.
-Status open_kept(world::FileTree& files, const std::string& root, const ShardRecord& record,
+Status open_kept(world::FileSource& files, const std::string& root, const ShardRecord& record,
                  const SafetensorsHeader& header, std::vector<OpenCheckpoint::File>& open) {
   const KeptNames kept = TRY(kept_names_of(header), record.file);
   for (const auto& [place, names] : kept) {
@@ -30,7 +30,7 @@ Status open_kept(world::FileTree& files, const std::string& root, const ShardRec
 
 }  // namespace
 
-Result<OpenCheckpoint> OpenCheckpoint::open(world::FileTree& files, const std::string& dir) {
+Result<OpenCheckpoint> OpenCheckpoint::open(world::FileSource& files, const std::string& dir) {
   Manifest manifest = TRY(read_manifest(files, dir), "open " + dir);
   const std::size_t slash = dir.find_last_of('/');
   const std::string root = dir.substr(0, slash), name = dir.substr(slash + 1);

@@ -29,7 +29,7 @@ class OpenCheckpoint {
  public:
   /// Reads the manifest and the headers of all shards, and checks them. `files` outlives this object. Errors: as
   /// verify_checkpoint, but for the tensors' own bytes.
-  static Result<OpenCheckpoint> open(world::FileTree& files, const std::string& dir);
+  static Result<OpenCheckpoint> open(world::FileSource& files, const std::string& dir);
 
   const Manifest& manifest() const { return manifest_; }
   const WholeTensors& tensors() const { return tensors_; }

@@ -11,7 +11,7 @@ Error damaged(const std::string& what) {
 
 /// Opens the file by `read`, once it has the size that the manifest promises.
 template <typename Read>
-auto read_as_promised(world::FileTree& files, const std::string& path, const ShardRecord& record, Read read)
+auto read_as_promised(world::FileSource& files, const std::string& path, const ShardRecord& record, Read read)
     -> decltype(read()) {
   auto file = files.open(path);
   if (!file) return std::move(file).error();
@@ -52,7 +52,7 @@ Result<ShardRecord> write_shard(world::FileTree& files, const std::string& dir, 
   return ShardRecord{file, saved.bytes, saved.header_crc, {}};
 }
 
-Result<OpenTensorFile> open_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
+Result<OpenTensorFile> open_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record) {
   const std::string path = dir + "/" + record.file;
   const auto open = [&] { return OpenTensorFile::open(files, path); };
   OpenTensorFile file = TRY(read_as_promised(files, path, record, open), "read a shard");
@@ -60,17 +60,18 @@ Result<OpenTensorFile> open_shard(world::FileTree& files, const std::string& dir
   return file;
 }
 
-Status verify_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
+Status verify_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record, unsigned threads) {
   const std::string path = dir + "/" + record.file;
-  const auto verify = [&] { return verify_tensor_file(files, path, files.threads()); };
+  const auto verify = [&] { return verify_tensor_file(files, path, threads); };
   const TensorFile file = TRY(read_as_promised(files, path, record, verify), "verify");
   TRY(check_record(file, record), path);
   return Ok{};
 }
 
-Result<LoadedTensors> load_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record) {
+Result<LoadedTensors> load_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record,
+                                 unsigned threads) {
   const std::string path = dir + "/" + record.file;
-  const auto load = [&] { return load_tensor_file(files, path, std::nullopt, files.threads()); };
+  const auto load = [&] { return load_tensor_file(files, path, std::nullopt, threads); };
   LoadedTensors loaded = TRY(read_as_promised(files, path, record, load), "load");
   TRY(check_record(loaded.file, record), path);
   return loaded;

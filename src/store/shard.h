@@ -49,12 +49,13 @@ Result<ShardRecord> write_shard(world::FileTree& files, const std::string& dir, 
                                 const std::map<std::string, std::string>& metadata = {});
 
 /// Reads the header alone and checks it. Errors: NotFound, Corrupt (naming the file), Unavailable.
-Result<OpenTensorFile> open_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record);
+Result<OpenTensorFile> open_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record);
 
 /// Reads every byte and checks it, in bounded memory. Errors: as read_shard, naming the chunk too.
-Status verify_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record);
+Status verify_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record, unsigned threads = 1);
 
 /// The shard in memory, every byte checked. Errors: as verify_shard.
-Result<LoadedTensors> load_shard(world::FileTree& files, const std::string& dir, const ShardRecord& record);
+Result<LoadedTensors> load_shard(world::FileSource& files, const std::string& dir, const ShardRecord& record,
+                                 unsigned threads = 1);
 
 }  // namespace holdfast::store

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   holdfast::app::add_run(app, after_dashes, exit_code);
   holdfast::app::add_demo(app, exit_code);
+  holdfast::app::add_ckpt(app, exit_code);
   holdfast::app::add_tensors(app, exit_code);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
