@@ -6,9 +6,10 @@
 #include <unordered_map>
 
 #include "on_disk.h"
-#include "store/checkpoint_dir.h"
+#include "shard_record.h"
+#include "store/background.h"
+#include "store/incremental.h"
 #include "store/open_checkpoint.h"
-#include "store/shard_in_background.h"
 #include "tensor_list.h"
 #include "world/memory_copy.h"
 
@@ -17,16 +18,22 @@ namespace {
 
 namespace py = pybind11;
 
-/// (file, bytes, CRC32C of the header): what a manifest says of a shard.
-using Record = std::tuple<std::string, std::uint64_t, std::uint32_t>;
+/// A checkpoint that is committed is never written into again.
+Status refuse_committed(world::FileTree& files, const std::string& dir) {
+  const std::string manifest = dir + "/" + store::kManifestFile;
+  if (files.exists(manifest)) return Error(Code::BadInput, dir + ": this checkpoint is committed; save another step");
+  return Ok{};
+}
 
 Record write_shard(const std::string& dir, Rank writer, std::uint32_t writers, const py::list& tensors,
                    const std::map<std::string, std::string>& metadata) {
   const TensorList given(tensors);
-  const store::ShardRecord record = on_disk([&](world::Disk& disk) {
-    return store::write_shard_in_background(disk, dir, writer, writers, given.all(), metadata);
-  });
-  return {record.file, record.bytes, record.header_crc};
+  Places places;
+  return to_record(unlocked_or_raise([&]() -> Result<store::ShardRecord> {
+    TRY(refuse_committed(places.files, dir), "write a shard");
+    return store::in_background(
+        given.all(), [&] { return store::write_shard(places.files, dir, writer, writers, given.all(), metadata); });
+  }));
 }
 
 /// (name, dtype, shape).
@@ -66,7 +73,7 @@ void copy_memory(const std::vector<Copy>& copies, unsigned threads) {
 void write_manifest(const std::string& dir, std::uint32_t world_size, const std::string& structure,
                     const std::vector<Record>& shards) {
   store::Manifest manifest{"", 0, 0, world_size, structure, {}};
-  for (const auto& [file, bytes, crc] : shards) manifest.shards.push_back({file, bytes, crc});
+  for (const Record& shard : shards) manifest.shards.push_back(from_record(shard));
   on_disk([&](world::Disk& disk) -> Status {
     const std::string path = dir + "/" + store::kManifestFile;
     if (disk.exists(path)) return Error(Code::BadInput, path + ": a checkpoint is here already; choose another folder");
@@ -76,50 +83,11 @@ void write_manifest(const std::string& dir, std::uint32_t world_size, const std:
   });
 }
 
-class CheckpointFolder {
- public:
-  CheckpointFolder(const std::string& path, std::size_t keep) : dir_(world_->disk(), path, {.keep = keep}) {}
-
-  /// A new one, above all that ever wrote here; what older ones left unfinished is removed.
-  Epoch open_epoch() {
-    return unlocked_or_raise([&]() -> Result<Epoch> {
-      const Epoch epoch = TRY(dir_.highest_epoch(), "open an epoch")
-      +1;
-      TRY(dir_.fence(epoch), "open an epoch");
-      TRY(dir_.remove_partial(), "open an epoch");
-      return epoch;
-    });
-  }
-  std::string path_of(Step step, Epoch epoch) const { return dir_.checkpoint_path({.epoch = epoch, .step = step}); }
-  void commit(const std::string& run_id, Step step, Epoch epoch, std::uint32_t world_size, const std::string& structure,
-              const std::vector<Record>& shards) {
-    store::Manifest manifest{run_id, step, epoch, world_size, structure, {}};
-    for (const auto& [file, bytes, crc] : shards) manifest.shards.push_back({file, bytes, crc});
-    unlocked_or_raise([&] { return dir_.commit(manifest); });
-  }
-  void discard(Step step, Epoch epoch) {
-    unlocked_or_raise([&] { return dir_.discard({.epoch = epoch, .step = step}); });
-  }
-  /// (step and directory of the newest checkpoint whose every byte verifies, or None; those passed over, and why).
-  py::tuple newest() {
-    const store::CheckpointSurvey survey = unlocked_or_raise([&] { return dir_.newest(); });
-    py::list passed_over;
-    for (const store::PassedOver& each : survey.passed_over) {
-      passed_over.append(py::make_tuple(each.checkpoint, each.why));
-    }
-    if (!survey.newest) return py::make_tuple(py::none(), passed_over);
-    return py::make_tuple(py::make_tuple(survey.newest->id.step, survey.newest->dir), passed_over);
-  }
-
- private:
-  std::unique_ptr<world::World> world_ = world::make_real_world();
-  store::CheckpointDir dir_;
-};
-
 class OpenCheckpoint {
  public:
   explicit OpenCheckpoint(const std::string& dir)
-      : checkpoint_(unlocked_or_raise([&] { return store::OpenCheckpoint::open(world_->disk(), dir); })) {}
+      : checkpoint_(unlocked_or_raise([&] { return store::OpenCheckpoint::open(places_->files, dir); })) {}
+  const store::OpenCheckpoint& core() const { return checkpoint_; }
 
   Step step() const { return checkpoint_.manifest().step; }
   std::string structure() const { return checkpoint_.manifest().structure; }
@@ -147,8 +115,34 @@ class OpenCheckpoint {
   }
 
  private:
-  std::unique_ptr<world::World> world_ = world::make_real_world();
+  std::unique_ptr<Places> places_ = std::make_unique<Places>();
   store::OpenCheckpoint checkpoint_;
+};
+
+/// Writes one rank's shards, each without what the last committed one holds already.
+class IncrementalWriter {
+ public:
+  Record write(const std::string& dir, Rank writer, std::uint32_t writers, const py::list& tensors,
+               const std::map<std::string, std::string>& metadata) {
+    const TensorList given(tensors);
+    Places places;
+    store::IncrementalShard shard = unlocked_or_raise([&]() -> Result<store::IncrementalShard> {
+      TRY(refuse_committed(places.files, dir), "write a shard");
+      return store::in_background(given.all(), [&] {
+        return store::write_incremental_shard(places.files, dir, writer, writers, given.all(), metadata, known_);
+      });
+    });
+    pending_ = std::move(shard.known);
+    return to_record(shard.record);
+  }
+  void committed() { known_ = std::move(pending_); }
+  void go_on_from(const OpenCheckpoint& checkpoint) {
+    known_ = unlocked_or_raise([&] { return store::KnownParts::of(checkpoint.core()); });
+  }
+  void forget() { known_ = {}; }
+
+ private:
+  store::KnownParts known_, pending_;
 };
 
 }  // namespace
@@ -158,19 +152,18 @@ void bind_checkpoint_files(py::module_& module) {
   module.def("shard_places", &shard_places);
   module.def("copy_memory", &copy_memory);
   module.def("write_manifest", &write_manifest);
-  py::class_<CheckpointFolder>(module, "CheckpointFolder")
-      .def(py::init<const std::string&, std::size_t>())
-      .def("open_epoch", &CheckpointFolder::open_epoch)
-      .def("path_of", &CheckpointFolder::path_of)
-      .def("commit", &CheckpointFolder::commit)
-      .def("discard", &CheckpointFolder::discard)
-      .def("newest", &CheckpointFolder::newest);
   py::class_<OpenCheckpoint>(module, "OpenCheckpoint")
       .def(py::init<const std::string&>())
       .def_property_readonly("step", &OpenCheckpoint::step)
       .def_property_readonly("structure", &OpenCheckpoint::structure)
       .def("tensors", &OpenCheckpoint::tensors)
       .def("read", &OpenCheckpoint::read);
+  py::class_<IncrementalWriter>(module, "IncrementalWriter")
+      .def(py::init<>())
+      .def("write", &IncrementalWriter::write)
+      .def("committed", &IncrementalWriter::committed)
+      .def("go_on_from", &IncrementalWriter::go_on_from)
+      .def("forget", &IncrementalWriter::forget);
 }
 
 }  // namespace holdfast::python

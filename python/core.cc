@@ -5,6 +5,7 @@
 
 #include "archive_files.h"
 #include "checkpoint_files.h"
+#include "checkpoint_folder.h"
 #include "fork_twice.h"
 #include "gloo_waits.h"
 #include "hot_method.h"
@@ -177,6 +178,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("version") = run::kVersion;
   python::bind_step_hooks(module);
   python::bind_checkpoint_files(module);
+  python::bind_checkpoint_folder(module);
   python::bind_tensor_files(module);
   python::bind_archive_files(module);
   module.def("fork_twice", [] { return python::or_raise(python::fork_twice()); });

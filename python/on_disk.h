@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -64,6 +65,13 @@ auto on_locations(const std::string& path, Call call) {
   if (!result) raise(Error(result.error().code(), world::without_secrets(result.error().message(), path)));
   return *std::move(result);
 }
+
+/// All places of files, for what keeps files open.
+struct Places {
+  Places() : files(world->disk(), world->random(), remote_settings_or_raise()) {}
+  std::unique_ptr<world::World> world = world::make_real_world();
+  world::Locations files;
+};
 
 /// Two at least: with one, a read could not wait for the disk while a block is checked.
 inline unsigned threads() {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.sharded import weights
     from holdfast.streaming import stream
     from holdfast.tensors import load, save, verify
+    from holdfast.tiers import Tier
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Key",
     "Run",
     "Stopped",
+    "Tier",
     "__version__",
     "attach",
     "keep_memory",
@@ -53,6 +55,7 @@ _HOMES = {
     "load": "tensors",
     "save": "tensors",
     "stream": "streaming",
+    "Tier": "tiers",
     "verify": "tensors",
     "weights": "sharded",
 }

@@ -145,10 +145,28 @@ class ModelSave:
     def close(self) -> None:
         """What was written and not committed is removed."""
 
+ShardRecord = tuple[str, int, int, list[tuple[str, str, int, int]]]
+
 def write_shard(
     directory: str, writer: int, writers: int, tensors: list[SavedTensor], metadata: dict[str, str]
-) -> tuple[str, int, int]:
-    """Name, size and CRC32C of the header of the file it wrote."""
+) -> ShardRecord:
+    """Name, size and CRC32C of the header of the file it wrote, and the older files that it needs: none. ValueError for a
+    checkpoint that is committed."""
+
+class IncrementalWriter:
+    """Writes shards without what the last committed one holds already."""
+
+    def write(
+        self, directory: str, writer: int, writers: int, tensors: list[SavedTensor], metadata: dict[str, str]
+    ) -> ShardRecord:
+        """As write_shard; the older files that it needs, too: checkpoint, file, size, CRC32C of its header."""
+
+    def committed(self) -> None:
+        """The next one may share with the last that was written."""
+
+    def go_on_from(self, checkpoint: OpenCheckpoint) -> None: ...
+    def forget(self) -> None:
+        """The next one is written whole."""
 
 def shard_places(kinds: list[tuple[str, str, list[int]]]) -> list[tuple[int, int]]:
     """First byte of each tensor (name, dtype, shape), and one past its last, in the data of a shard of them."""
@@ -157,19 +175,25 @@ def copy_memory(copies: list[tuple[int, int, int]], threads: int) -> None:
     """Of each the address to copy to, the one to copy from, and the bytes; none may overlap."""
 
 class CheckpointFolder:
-    """Checkpoints of a run, below `path`, of which `keep` stay (docs/format-checkpoint.md)."""
+    """Checkpoints of a run, below `path` (also s3://bucket/prefix), of which `keep` stay (docs/format-checkpoint.md)."""
 
     def __init__(self, path: str, keep: int) -> None: ...
-    def open_epoch(self) -> int:
-        """Commits of older epochs are refused from now on."""
+    def highest_epoch(self) -> int: ...
+    def open_epoch(self, at_least: int) -> int:
+        """A new one, above all that were here: commits of older epochs are refused from now on."""
 
     def path_of(self, step: int, epoch: int) -> str: ...
     def commit(
-        self, run_id: str, step: int, epoch: int, world_size: int, structure: str, shards: list[tuple[str, int, int]]
-    ) -> None: ...
+        self, run_id: str, step: int, epoch: int, world_size: int, structure: str, shards: list[ShardRecord]
+    ) -> list[tuple[str, str]]:
+        """Committed checkpoints that do not verify, as far as retention read any back, and why."""
+
     def discard(self, step: int, epoch: int) -> None: ...
-    def newest(self) -> tuple[tuple[int, str] | None, list[tuple[str, str]]]:
-        """Step and directory of the newest whose every byte verifies; those passed over, and why."""
+    def all(self) -> list[tuple[int, int, str]]:
+        """Epoch, step, and why it can't be loaded ("" where it may), newest first."""
+
+def verify_checkpoint(directory: str, part: int, parts: int) -> None:
+    """Reads every byte of each `parts`th file from `part` on. ValueError for a damaged one, FileNotFoundError."""
 
 class OpenCheckpoint:
     """ValueError for one that is damaged, FileNotFoundError."""
@@ -186,7 +210,7 @@ class OpenCheckpoint:
         """Fills memory with boxes of tensors: name, first element, shape, memory. Bytes read, and those of them whose
         checksums were checked."""
 
-def write_manifest(directory: str, world_size: int, structure: str, shards: list[tuple[str, int, int]]) -> None:
+def write_manifest(directory: str, world_size: int, structure: str, shards: list[ShardRecord]) -> None:
     """Commits the shards in a directory that is one checkpoint by itself. ValueError where it holds one already."""
 
 def fork_twice() -> int:

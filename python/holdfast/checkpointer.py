@@ -5,6 +5,10 @@
     ...
     checkpointer.save(state, step)
 
+With tiers, memory often and an object store seldom:
+
+    Checkpointer([Tier("/dev/shm/run-7", every=10), Tier("checkpoints", every=100), Tier("s3://bucket/run-7", every=1000)])
+
 Format: docs/format-checkpoint.md. No collective of torch.distributed is used: ranks agree through its key-value store.
 """
 
@@ -12,87 +16,123 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from holdfast import buffers, checkpoint, state
-from holdfast._core import CheckpointFolder, OpenCheckpoint, write_shard
+from holdfast._core import OpenCheckpoint, verify_checkpoint
 from holdfast.elements import dtype_name, is_plain, stored_shape, tensor_bytes
-from holdfast.errors import CheckpointError
 from holdfast.ranks import Ranks
-from holdfast.slices import SLICES, describe, slice_name
-from holdfast.staging import Staging
-
-PATIENCE_S = 600.0  # for the other ranks' shards
+from holdfast.slices import describe, slice_name
+from holdfast.tiers import PATIENCE_S, Tier, TierWriter
 
 
 class Checkpointer:
     """One for each rank, made by all ranks in the same order. Not thread-safe."""
 
-    def __init__(self, path: str | os.PathLike[str], *, keep: int = 2, run_id: str = "", ranks: Ranks | None = None):
-        """`path`: a folder that all ranks see. `keep`: verified checkpoints that stay. `ranks`: by default those of
-        torch.distributed, where it is initialised. Errors: OSError; ValueError for a folder that can't be used."""
-        self._path = os.path.abspath(path)
-        self._run_id = run_id
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Sequence[Tier],
+        *,
+        keep: int = 2,
+        incremental: bool = False,
+        run_id: str = "",
+        ranks: Ranks | None = None,
+    ):
+        """`path`: a folder that all ranks see, also s3://bucket/prefix, of whose verified checkpoints `keep` stay; or
+        tiers, the fastest first. `incremental`: tensors that have not changed since the last checkpoint are not written
+        again. `ranks`: by default those of torch.distributed, where it is initialised. Errors: OSError; ValueError for a
+        folder that can't be used."""
         self._ranks = ranks or Ranks.usual()
-        self._folder = CheckpointFolder(self._path, keep)
-        self._staging = Staging()
-        self._writing: threading.Thread | None = None
-        self._failure: CheckpointError | None = None
-        self._epoch = int(self._ranks.told("epoch", lambda: str(self._folder.open_epoch())))
+        tiers = [Tier(path, keep=keep)] if isinstance(path, str | os.PathLike) else list(path)
+        if not tiers:
+            raise ValueError("there must be at least one tier")
+        self._tiers = [
+            TierWriter(tier, self._ranks.apart(str(i)), incremental=incremental, run_id=run_id)
+            for i, tier in enumerate(tiers)
+        ]
+        self._epoch = int(self._ranks.told("epoch", self._open_epoch))
         self._loads = 0
 
     def save(self, value: Any, step: int) -> None:
-        """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step`; blocks while this rank's
-        part is copied, and before for a save that is still under way. Plain tensors must be alike on all ranks: each
-        saves its share of them. Errors: CheckpointError for an earlier save that failed; TypeError for what can't be
-        stored."""
-        self.wait()
+        """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step` in each tier whose turn it is;
+        blocks while this rank's part is copied, and before for a save of such a tier that is still under way. Plain
+        tensors must be alike on all ranks: each saves its share of them. Errors: CheckpointError for an earlier save that
+        failed; TypeError for what can't be stored."""
+        due = [tier for tier in self._tiers if step % tier.tier.every == 0]
+        if not due:
+            return
+        _raise_first(due)
         flat = state.flatten(value)
         tensors, slices = self._own_part(flat)
-        metadata = {SLICES: json.dumps(slices, separators=(",", ":"))} if slices else {}
-        staged = self._staging.copy(tensors)
         structure = flat.structure if self._ranks.rank == 0 else ""
-        self._writing = threading.Thread(
-            target=self._write, args=(step, structure, staged, metadata), name="holdfast checkpoint"
-        )
-        self._writing.start()
+        for tier in due:
+            tier.save(step, self._epoch, structure, tensors, slices)
 
     def writing(self) -> bool:
         """Whether a save is still under way."""
-        return self._writing is not None and self._writing.is_alive()
+        return any(tier.writing() for tier in self._tiers)
 
     def wait(self) -> None:
-        """Until the last save is committed. Errors: CheckpointError where it failed."""
-        if self._writing is not None:
-            self._writing.join()
-            self._writing = None
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        """Until all saves are committed. Errors: CheckpointError where one failed."""
+        _raise_first(self._tiers)
 
     def load(self, value: Any) -> int | None:
-        """Fills the tensors and DTensors of `value` from the newest checkpoint whose every byte verifies, each rank
-        reading only its parts, whatever the layout they were saved in; other values in its dicts and lists are
+        """Fills the tensors and DTensors of `value` from the newest checkpoint of all tiers whose every byte verifies, each
+        rank reading only its parts, whatever the layout they were saved in; other values in its dicts and lists are
         replaced. Its step, or None where there is none. Errors: ValueError for a tensor that the checkpoint lacks or
         holds in another dtype or shape; after it, tensors may hold anything."""
         self.wait()
         self._loads += 1
-        found = json.loads(self._ranks.told(f"load/{self._loads}", self._find))
-        for name, why in found["passed_over"] if self._ranks.rank == 0 else []:
-            print(f"holdfast: checkpoint {name} passed over: {why}", flush=True)
-        if found["directory"] is None:
+        found = self._newest()
+        if found is None:
             return None
-        opened = OpenCheckpoint(found["directory"])
+        of, directory = found
+        opened = OpenCheckpoint(directory)
         fill(opened, value)
+        for i, tier in enumerate(self._tiers):
+            tier.loaded(opened if i == of else None)
         return opened.step
 
-    def _find(self) -> str:
-        newest, passed_over = self._folder.newest()
-        return json.dumps({"directory": newest[1] if newest else None, "passed_over": passed_over})
+    def _open_epoch(self) -> str:
+        """One for all tiers, above all that ever wrote to any."""
+        epoch = 1 + max(tier.folder.highest_epoch() for tier in self._tiers)
+        for tier in self._tiers:
+            epoch = tier.folder.open_epoch(epoch)
+        return str(epoch)
+
+    def _newest(self) -> tuple[int, str] | None:
+        """Tier and directory of the newest that verifies. Each rank reads its share of the files."""
+        candidates = json.loads(self._ranks.told(f"load/{self._loads}", self._list))
+        for number, (of, name, directory, why) in enumerate(candidates):
+            if not why:
+                key = f"load/{self._loads}/{number}"
+                words = self._ranks.gathered(key, self._verify_share(directory), PATIENCE_S)
+                why = self._ranks.told(f"{key}/verdict", lambda words=words: next(filter(None, words), ""), PATIENCE_S)
+            if not why:
+                return of, directory
+            if self._ranks.rank == 0:
+                print(f"holdfast: checkpoint {name} passed over: {why}", flush=True)
+        return None
+
+    def _list(self) -> str:
+        """All that are there, newest first; of equal ones that of the fastest tier."""
+        found = []
+        for of, tier in enumerate(self._tiers):
+            for epoch, step, why in tier.folder.all():
+                directory = tier.folder.path_of(step, epoch)
+                found.append(((-epoch, -step, of), (of, directory.rsplit("/", 1)[-1], directory, why)))
+        return json.dumps([entry for _, entry in sorted(found)])
+
+    def _verify_share(self, directory: str) -> str:
+        """What is wrong with it; "" where nothing is."""
+        try:
+            verify_checkpoint(directory, self._ranks.rank, self._ranks.size)
+        except Exception as error:
+            return str(error) or type(error).__name__
+        return ""
 
     def _own_part(self, flat: state.Flat) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         whole = {name: t.numel() * t.element_size() for name, t in flat.tensors.items() if name not in flat.slices}
@@ -107,34 +147,11 @@ class Checkpointer:
             slices[part] = describe(name, place.shape, place.begin)
         return mine, slices
 
-    def _write(self, step: int, structure: str, staged: list[Any], metadata: dict[str, str]) -> None:
-        directory = self._folder.path_of(step, self._epoch)
-        try:
-            record = write_shard(directory, self._ranks.rank, self._ranks.size, staged, metadata)
-            outcome = json.dumps({"record": record})
-        except Exception as error:
-            outcome = json.dumps({"error": f"rank {self._ranks.rank}: {error}"})
-        try:
-            answers = self._ranks.gathered(f"save/{step}", outcome, PATIENCE_S)
-            verdict = self._ranks.told(f"commit/{step}", lambda: self._commit(step, structure, answers), PATIENCE_S)
-        except Exception as error:
-            verdict = str(error) or type(error).__name__
-        if verdict:
-            self._failure = CheckpointError(f"step {step}: {verdict}")
 
-    def _commit(self, step: int, structure: str, answers: list[str]) -> str:
-        """Why it failed; "" where it did not."""
-        parsed = [json.loads(answer) for answer in answers]
-        errors = [answer["error"] for answer in parsed if "error" in answer]
-        try:
-            if errors:
-                self._folder.discard(step, self._epoch)
-                return "; ".join(errors)
-            shards = [tuple(answer["record"]) for answer in parsed]
-            self._folder.commit(self._run_id, step, self._epoch, self._ranks.size, structure, shards)
-        except Exception as error:
-            return "; ".join([*errors, str(error)])
-        return ""
+def _raise_first(tiers: Sequence[TierWriter]) -> None:
+    failures = [failure for tier in tiers if (failure := tier.wait()) is not None]
+    if failures:
+        raise failures[0]
 
 
 def fill(opened: OpenCheckpoint, value: Any) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import io
 import json
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.distributed.checkpoint.metadata import (
@@ -42,6 +42,9 @@ from holdfast._core import OpenCheckpoint, write_manifest, write_shard
 from holdfast.elements import dtype_name, dtype_of, stored_shape, tensor_bytes, torch_shape
 from holdfast.slices import SLICES, describe, slice_name
 
+if TYPE_CHECKING:
+    from holdfast._core import ShardRecord
+
 Path = str | os.PathLike[str]
 MANIFEST = "manifest.json"
 
@@ -50,7 +53,7 @@ MANIFEST = "manifest.json"
 class _Wrote:
     """What a rank tells the coordinator: its shard, with the first of its items, and the values it was given."""
 
-    record: tuple[str, int, int] | None = None
+    record: ShardRecord | None = None
     value: str | None = None  # JSON
 
 
@@ -224,5 +227,5 @@ def _saved(node: Any) -> io.BytesIO:
     return memory
 
 
-def _writer_of(record: tuple[str, int, int]) -> int:
+def _writer_of(record: ShardRecord) -> int:
     return int(record[0].split("-")[1])

@@ -34,6 +34,12 @@ class Ranks:
         own = store.clone() if hasattr(store, "clone") else store
         return cls(dist.get_rank(), dist.get_world_size(), own, f"holdfast/{next(cls._made)}/")
 
+    def apart(self, name: str) -> Ranks:
+        """The same ranks on a connection of its own, for a thread of its own: one that waits holds up whoever else uses
+        it."""
+        store = self._store.clone() if hasattr(self._store, "clone") else self._store
+        return Ranks(self.rank, self.size, store, f"{self._prefix}{name}/")
+
     def told(self, key: str, say: Callable[[], str], patience_s: float = 600.0) -> str:
         """What rank 0 says. Errors: TimeoutError."""
         if self.rank == 0:

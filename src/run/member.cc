@@ -4,7 +4,8 @@
 
 #include "run/version.h"
 #include "store/checkpoint_id.h"
-#include "store/shard_in_background.h"
+#include "store/background.h"
+#include "store/shard.h"
 
 namespace holdfast::run {
 
@@ -328,8 +329,10 @@ void Member::write(const std::shared_ptr<Staged>& staged) {
   ShardDone& done = staged->done;
   done.epoch = staged->epoch;
   done.step = staged->step;
-  auto record = store::write_shard_in_background(disk_, ckpt_path(staged->step, staged->epoch), assign_->rank,
-                                                 assign_->world_size, staged->tensors);
+  auto record = store::in_background(staged->tensors, [&] {
+    return store::write_shard(disk_, ckpt_path(staged->step, staged->epoch), assign_->rank, assign_->world_size,
+                              staged->tensors);
+  });
   if (!record) {
     done.error = record.error().message();
     return;

@@ -16,12 +16,19 @@ Result<Manifest> read_manifest(world::FileSource& files, const std::string& dir)
   return manifest;
 }
 
-Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads) {
+Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads,
+                                   FileShare share) {
   Manifest manifest = TRY(read_manifest(files, dir), "verify " + dir);
-  for (const ShardRecord& record : manifest.shards) TRY(verify_shard(files, dir, record, threads), "verify");
   const std::string root = dir.substr(0, dir.find_last_of('/'));
-  for (const KeptFile& kept : kept_files(manifest)) {
-    TRY(verify_shard(files, root + "/" + kept.checkpoint, of_older(kept), threads), "verify");
+  const std::vector<KeptFile> kept = kept_files(manifest);
+  const std::size_t shards = manifest.shards.size();
+  for (std::size_t i = share.index; i < shards + kept.size(); i += share.count) {
+    if (i < shards) {
+      TRY(verify_shard(files, dir, manifest.shards[i], threads), "verify");
+    } else {
+      const KeptFile& older = kept[i - shards];
+      TRY(verify_shard(files, root + "/" + older.checkpoint, of_older(older), threads), "verify");
+    }
   }
   return manifest;
 }

@@ -18,9 +18,16 @@ inline constexpr const char* kManifestFile = "manifest.json";
 /// Checks the manifest alone. Errors: as verify_checkpoint.
 Result<Manifest> read_manifest(world::FileSource& files, const std::string& dir);
 
-/// Reads and checks every byte. Errors: NotFound (no manifest: never committed), Corrupt (a damaged, missing or swapped
+/// Every `count`th file from `index` on: what one of several readers takes upon itself.
+struct FileShare {
+  std::size_t index = 0;
+  std::size_t count = 1;
+};
+
+/// Reads and checks every byte of its share of the files. Errors: NotFound (no manifest: never committed), Corrupt (a damaged, missing or swapped
 /// file), BadInput (a manifest of another version), Unavailable.
-Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads = 1);
+Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads = 1,
+                                   FileShare share = {});
 
 /// One tensor of a loaded checkpoint; its bytes belong to the checkpoint.
 struct LoadedTensor {

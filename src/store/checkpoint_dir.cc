@@ -77,11 +77,12 @@ Status CheckpointDir::fence(Epoch epoch) {
   return Ok{};
 }
 
-Result<Epoch> CheckpointDir::open_epoch() {
+Result<Epoch> CheckpointDir::open_epoch(Epoch at_least) {
   const std::string doing = "open an epoch in " + path_;
   TRY(files_.make_dirs(path_), doing);
   TRY(make_durable_path(), doing);
-  for (Epoch epoch = TRY(highest_epoch(), doing) + 1;; ++epoch) {
+  const Epoch highest = TRY(highest_epoch(), doing);
+  for (Epoch epoch = std::max(at_least, highest + 1);; ++epoch) {
     const Status raised = raise_fence(epoch);
     if (raised) {
       TRY(fence(epoch), doing);  // removes the older ones, and finds out who was quicker still
@@ -131,7 +132,7 @@ Result<CheckpointList> CheckpointDir::all() {
       if (manifest) entry.manifest = *std::move(manifest);
       if (!manifest) entry.why = manifest.error().message();
     } else {
-      entry.why = is_committed ? "not committed" : is_committed.error().message();
+      entry.why = is_committed ? "it has no manifest: it was never committed" : is_committed.error().message();
     }
     all.checkpoints.push_back(std::move(entry));
   }
