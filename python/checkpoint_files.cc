@@ -40,16 +40,16 @@ Record write_shard(const std::string& dir, Rank writer, std::uint32_t writers, c
 using Kind = std::tuple<std::string, std::string, std::vector<std::uint64_t>>;
 
 /// First byte of each tensor and one past its last, in the data of a shard of them.
-using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using Extents = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-Places shard_places(const std::vector<Kind>& kinds) {
+Extents shard_places(const std::vector<Kind>& kinds) {
   std::vector<store::TensorInfo> tensors;
   for (const auto& [name, dtype, shape] : kinds) tensors.push_back({name, dtype, shape});
   const auto header = store::lay_out_tensors(std::move(tensors), {});
   if (!header) raise(header.error());
   std::unordered_map<std::string_view, const store::TensorInfo*> by_name;
   for (const store::TensorInfo& tensor : header->tensors) by_name.emplace(tensor.name, &tensor);
-  Places places;
+  Extents places;
   for (const Kind& kind : kinds) {
     const store::TensorInfo& tensor = *by_name.at(std::get<0>(kind));
     places.emplace_back(tensor.begin, tensor.end);

@@ -66,14 +66,16 @@ Status CheckpointDir::fence(Epoch epoch) {
   if (listing.highest_epoch() > epoch) {
     return Error(Code::Conflict, doing + ": epoch " + std::to_string(listing.highest_epoch()) + " has taken over");
   }
-  if (listing.fence == epoch) {
-    // It may be there without having been synced, by a process that crashed in between.
-    TRY(files_.sync_dir(path_), doing);
-    return Ok{};
+  if (listing.fence != epoch) {
+    const Status raised = raise_fence(epoch);
+    if (!raised && raised.error().code() != Code::Conflict) return Error(raised.error()).in(doing);
   }
-  TRY(raise_fence(epoch), doing);
+  // It may be there without having been synced, by a process that crashed in between.
+  TRY(files_.sync_dir(path_), doing);
   // Older ones are only clutter now: the highest counts.
-  for (const std::string& name : listing.fence_files) (void)files_.remove(path_ + "/" + name);
+  for (const std::string& name : listing.fence_files) {
+    if (parse_fence_name(name) != epoch) (void)files_.remove(path_ + "/" + name);
+  }
   return Ok{};
 }
 
@@ -85,7 +87,7 @@ Result<Epoch> CheckpointDir::open_epoch(Epoch at_least) {
   for (Epoch epoch = std::max(at_least, highest + 1);; ++epoch) {
     const Status raised = raise_fence(epoch);
     if (raised) {
-      TRY(fence(epoch), doing);  // removes the older ones, and finds out who was quicker still
+      TRY(fence(epoch), doing);  // finds out whether somebody was quicker still
       return epoch;
     }
     if (raised.error().code() != Code::Conflict) return Error(raised.error()).in(doing);

@@ -18,6 +18,7 @@ class WrappedDisk : public world::Disk {
   Result<std::unique_ptr<world::WritableFile>> change(const std::string& path) override { return inner_.change(path); }
   Result<std::unique_ptr<world::ReadableFile>> open(const std::string& path) override { return inner_.open(path); }
   Status rename(const std::string& from, const std::string& to) override { return inner_.rename(from, to); }
+  Status rename_new(const std::string& from, const std::string& to) override { return inner_.rename_new(from, to); }
   Status remove(const std::string& path) override { return inner_.remove(path); }
   Status make_dirs(const std::string& path) override { return inner_.make_dirs(path); }
   Status sync_dir(const std::string& path) override { return inner_.sync_dir(path); }
@@ -67,9 +68,9 @@ class EarlyManifestDisk : public WrappedDisk {
     if (!file || path.find("/shard-") == std::string::npos) return file;
     return std::unique_ptr<world::WritableFile>(std::make_unique<Postponed>(*this, *std::move(file)));
   }
-  Status rename(const std::string& from, const std::string& to) override {
+  Status rename_new(const std::string& from, const std::string& to) override {
     manifest_placed_ = manifest_placed_ || to.ends_with("/manifest.json");
-    return inner_.rename(from, to);
+    return inner_.rename_new(from, to);
   }
   Status sync_dir(const std::string& path) override {
     Status synced = inner_.sync_dir(path);

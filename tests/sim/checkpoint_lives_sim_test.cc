@@ -199,9 +199,9 @@ void live_many_lives() {
   }
 }
 
-TEST(CheckpointSeeds, S30CrashesAndTornWritesLoseNoCommittedStep) { live_many_lives<OnDisk>(); }
+TEST(CheckpointLives, S30CrashesAndTornWritesLoseNoCommittedStep) { live_many_lives<OnDisk>(); }
 
-TEST(CheckpointSeeds, S30ErrorsOfAnObjectStoreLoseNoCommittedStep) { live_many_lives<OnObjects>(); }
+TEST(CheckpointLives, S30ErrorsOfAnObjectStoreLoseNoCommittedStep) { live_many_lives<OnObjects>(); }
 
 }  // namespace
 }  // namespace holdfast::store
