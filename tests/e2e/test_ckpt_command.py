@@ -97,13 +97,13 @@ def test_restore_goes_back_to_an_earlier_step(folder: Path) -> None:
 
 def test_cp_brings_a_checkpoint_to_s3_and_back(s3: S3, tmp_path: Path) -> None:
     save(tmp_path / "a", 1, 2, incremental=True)
-    assert ckpt("cp", tmp_path / "a", "s3://models/run").returncode == 0
-    listed = json.loads(ckpt("ls", "--json", "s3://models/run").stdout)["checkpoints"]
+    assert ckpt("cp", tmp_path / "a", "s3://models/ckpt-command").returncode == 0
+    listed = json.loads(ckpt("ls", "--json", "s3://models/ckpt-command").stdout)["checkpoints"]
     assert [(entry["step"], entry["shared_bytes"]) for entry in listed] == [(2, 0)]
-    assert ckpt("verify", "s3://models/run").returncode == 0
-    assert ckpt("cp", "s3://models/run", tmp_path / "b", "--step", "2").returncode == 0
+    assert ckpt("verify", "s3://models/ckpt-command").returncode == 0
+    assert ckpt("cp", "s3://models/ckpt-command", tmp_path / "b", "--step", "2").returncode == 0
     assert loaded(tmp_path / "b") == 2
-    again = ckpt("cp", "s3://models/run", tmp_path / "b")
+    again = ckpt("cp", "s3://models/ckpt-command", tmp_path / "b")
     assert again.returncode == 2 and "is here already" in again.stderr
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,12 @@ import holdfast
 from fault_proxy import Fault, FaultProxy
 from servers import S3
 
-PLACE = "s3://models/run"
+
+
+@pytest.fixture
+def place(s3: S3, request: pytest.FixtureRequest) -> str:
+    """The server is shared by all tests."""
+    return f"s3://models/{request.node.name}"
 
 
 def state_of(step: int) -> dict[str, object]:
@@ -24,7 +30,7 @@ def save(checkpointer: holdfast.Checkpointer, *steps: int) -> None:
         checkpointer.wait()
 
 
-def loaded(place: str = PLACE) -> int | None:
+def loaded(place: str | Path) -> int | None:
     state = state_of(0)
     step = holdfast.Checkpointer(place).load(state)
     assert step is None or torch.equal(state["w"], torch.full((3_000_000,), float(step)))
@@ -32,58 +38,48 @@ def loaded(place: str = PLACE) -> int | None:
     return step
 
 
-@pytest.fixture(autouse=True)
-def emptied(s3: S3) -> Iterator[None]:
-    yield
-    import shutil
-
-    for run in s3.folder.glob("**/models/run*"):
-        shutil.rmtree(run, ignore_errors=True)
-
-
-def test_the_newest_of_those_that_stay_is_loaded(s3: S3) -> None:
-    assert loaded() is None
-    save(holdfast.Checkpointer(PLACE, keep=2), 1, 2, 3)
-    assert loaded() == 3
-    names = {path.name for path in s3.folder.glob("**/models/run/step-*")}
+def test_the_newest_of_those_that_stay_is_loaded(place: str, s3: S3) -> None:
+    assert loaded(place) is None
+    save(holdfast.Checkpointer(place, keep=2), 1, 2, 3)
+    assert loaded(place) == 3
+    names = {path.name for path in s3.folder.glob(f"**/{place.removeprefix('s3://')}/step-*")}
     assert names == {"step-000000000002-epoch-2", "step-000000000003-epoch-2"}
 
 
-def test_a_job_that_was_overtaken_can_commit_no_more(s3: S3) -> None:
-    old = holdfast.Checkpointer(PLACE)
+def test_a_job_that_was_overtaken_can_commit_no_more(place: str, s3: S3) -> None:
+    old = holdfast.Checkpointer(place)
     save(old, 1)
-    save(holdfast.Checkpointer(PLACE), 2)
+    save(holdfast.Checkpointer(place), 2)
     with pytest.raises(holdfast.CheckpointError, match="has taken over"):
         save(old, 3)
-    assert loaded() == 2
+    assert loaded(place) == 2
 
 
-def test_errors_of_the_store_are_tried_again(faulty_s3: FaultProxy) -> None:
-    checkpointer = holdfast.Checkpointer(PLACE)
+def test_errors_of_the_store_are_tried_again(place: str, faulty_s3: FaultProxy) -> None:
+    checkpointer = holdfast.Checkpointer(place)
     faulty_s3.plan(Fault("status", status=503), Fault("reset"), Fault("status", status=500))
     save(checkpointer, 1)
-    assert loaded() == 1
+    assert loaded(place) == 1
 
 
-def test_a_store_that_refuses_fails_the_save_and_keeps_the_last(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpointer = holdfast.Checkpointer(PLACE)
+def test_a_store_that_refuses_fails_the_save_and_keeps_the_last(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpointer = holdfast.Checkpointer(place)
     save(checkpointer, 1)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(holdfast.CheckpointError):
-        save(holdfast.Checkpointer(PLACE), 2)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        with pytest.raises(holdfast.CheckpointError, match="403"):
+            save(checkpointer, 2)
+    assert loaded(place) == 1
 
 
-def test_tiers_hold_each_its_own_steps_and_the_newest_is_loaded(s3: S3, tmp_path: object) -> None:
-    tiers = [holdfast.Tier(f"{tmp_path}/near", every=1, keep=1), holdfast.Tier(PLACE, every=2, keep=2)]
+def test_tiers_hold_each_its_own_steps_and_the_newest_is_loaded(place: str, tmp_path: Path) -> None:
+    tiers = [holdfast.Tier(tmp_path / "near", every=1, keep=1), holdfast.Tier(place, every=2, keep=2)]
     checkpointer = holdfast.Checkpointer(tiers)
     save(checkpointer, 1, 2, 3)
-    assert loaded(f"{tmp_path}/near") == 3
+    assert loaded(tmp_path / "near") == 3
     state = state_of(0)
     assert holdfast.Checkpointer(tiers).load(state) == 3
-    import shutil
-
-    shutil.rmtree(f"{tmp_path}/near")
+    shutil.rmtree(tmp_path / "near")
     state = state_of(0)
     assert holdfast.Checkpointer(tiers).load(state) == 2
     assert state["step"] == 2
