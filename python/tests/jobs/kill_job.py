@@ -1,5 +1,6 @@
 """Four ranks that save without end are killed, again and again, at moments of every kind; after each start they must
-find the newest acknowledged checkpoint or a newer one, whole, and nothing else in the folder. Prints a line of JSON.
+find the newest acknowledged checkpoint or a newer one, whole, and nothing else in the folder. Two starts of three write
+incrementally. Prints a line of JSON.
 
     kill_job.py FOLDER POINTS SEED
 """
@@ -27,7 +28,9 @@ KEEP = 2
 
 
 def state_of(step: int) -> dict[str, Any]:
-    tensors = {f"t{i}": torch.full((97, 211 + i), step * 10 + i, dtype=torch.float32) for i in range(8)}
+    """Half of the tensors change once in a while only."""
+    values = [step // 7 if i % 2 else step for i in range(8)]
+    tensors = {f"t{i}": torch.full((97, 211 + i), value * 10 + i, dtype=torch.float32) for i, value in enumerate(values)}
     return {"tensors": tensors, "step": step}
 
 
@@ -38,15 +41,21 @@ def leftovers(folder: Path) -> list[str]:
     fences = [name for name in names if name.startswith("fence-")]
     own = [name for name in names if name.endswith(f"-epoch-{fences[-1].removeprefix('fence-')}")]
     older = [name for name in names if name.startswith("step-") and name not in own]
-    partial = [name for name in older if not (folder / name / "manifest.json").exists()]
+    needed = set()
+    for manifest in folder.glob("step-*/manifest.json"):
+        shards = json.loads(manifest.read_text())["body"]["shards"]
+        needed |= {f"{kept['checkpoint']}/{kept['file']}" for shard in shards for kept in shard["kept"]}
+    unfinished = [name for name in older if not (folder / name / "manifest.json").exists()]
+    partial = [str(each) for name in unfinished for each in (folder / name).iterdir()]
+    partial = [each for each in partial if str(Path(each).relative_to(folder)) not in needed]
     aside = [str(each) for name in older for each in (folder / name).iterdir() if each.suffix in (".partial", ".new")]
     others = [name for name in names if name not in older + own + fences]
     return partial + aside + others + (fences if len(fences) != 1 else [])
 
 
-def rank_main(rank: int, folder: Path, store: Path, pipe: int) -> None:
+def rank_main(rank: int, folder: Path, store: Path, pipe: int, incremental: bool) -> None:
     ranks = Ranks(rank, RANKS, dist.FileStore(str(store), RANKS), "kill/")
-    checkpointer = holdfast.Checkpointer(folder, keep=KEEP, ranks=ranks)
+    checkpointer = holdfast.Checkpointer(folder, keep=KEEP, incremental=incremental, ranks=ranks)
     state = state_of(0)
     step = checkpointer.load(state) or 0
     expected = state_of(step)
@@ -63,13 +72,13 @@ def rank_main(rank: int, folder: Path, store: Path, pipe: int) -> None:
             os.write(pipe, (json.dumps({"acknowledged": step}) + "\n").encode())
 
 
-def start(folder: Path, store: Path, pipe: int) -> list[int]:
+def start(folder: Path, store: Path, pipe: int, incremental: bool) -> list[int]:
     pids = []
     for rank in range(RANKS):
         pid = os.fork()
         if pid == 0:
             try:
-                rank_main(rank, folder, store, pipe)
+                rank_main(rank, folder, store, pipe, incremental)
             finally:
                 os._exit(1)
         pids.append(pid)
@@ -106,7 +115,7 @@ def main() -> None:
     for point in range(points + 1):
         source, sink = os.pipe()
         store = folder.with_name(f"store-{point}")
-        pids = start(folder, store, sink)
+        pids = start(folder, store, sink, incremental=point % 3 > 0)
         os.close(sink)
         lines: list[dict[str, Any]] = []
         last = point == points
