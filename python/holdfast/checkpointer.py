@@ -58,10 +58,10 @@ class Checkpointer:
 
     def save(self, value: Any, step: int) -> None:
         """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step` in each tier whose turn it is;
-        blocks while this rank's part is copied, and before for a save of such a tier that is still under way. Plain
-        tensors must be alike on all ranks: each saves its share of them. Errors: CheckpointError for an earlier save that
-        failed; TypeError for what can't be stored."""
-        due = [tier for tier in self._tiers if step % tier.tier.every == 0]
+        blocks while this rank's part is copied, and before for a save of the first tier that is still under way. A slower
+        tier that is still writing misses its turn. Plain tensors must be alike on all ranks: each saves its share of them.
+        Errors: CheckpointError for an earlier save that failed; TypeError for what can't be stored."""
+        due = [tier for i, tier in enumerate(self._tiers) if step % tier.tier.every == 0 and self._has_time(i, step)]
         if not due:
             return
         _raise_first(due)
@@ -70,6 +70,17 @@ class Checkpointer:
         structure = flat.structure if self._ranks.rank == 0 else ""
         for tier in due:
             tier.save(step, self._epoch, structure, tensors, slices)
+
+    def _has_time(self, of: int, step: int) -> bool:
+        """Rank 0 says, so that all do the same."""
+        tier = self._tiers[of]
+        if of == 0:
+            return True
+        if self._ranks.told(f"busy/{of}/{step}", lambda: "busy" if tier.writing() else "") == "":
+            return True
+        if self._ranks.rank == 0:
+            print(f"holdfast: {tier.tier.path} is still being written to; step {step} is left out there", flush=True)
+        return False
 
     def writing(self) -> bool:
         """Whether a save is still under way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import subprocess
 import sys
@@ -134,6 +135,30 @@ def test_tensors_that_are_not_contiguous_are_filled(tmp_path: Path) -> None:
     fresh = {"w": torch.zeros(3, 4).t()}
     assert checkpointer.load(fresh) == 1
     assert torch.equal(fresh["w"], torch.arange(12.0).reshape(3, 4).t())
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_s27_a_hundred_saves_need_no_more_memory_than_ten(tmp_path: Path) -> None:
+    checkpointer = holdfast.Checkpointer(tmp_path)
+    live = {"w": torch.zeros(4_000_000)}
+    after_ten = 0
+    for step in range(1, 101):
+        checkpointer.save(live, step)
+        if step == 10:
+            after_ten = resident_bytes()
+    checkpointer.wait()
+    assert resident_bytes() < after_ten + 4_000_000, "a quarter of one save's"
+
+
+def test_s34_saves_meet_no_collective_of_the_training_loop(tmp_path: Path) -> None:
+    job = [sys.executable, str(JOBS / "collectives_job.py"), str(tmp_path)]
+    done = subprocess.run(job, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {"steps": 60, "wrong": 0, "loaded": 60}
 
 
 def test_s28_any_layout_loads_into_any_other_reading_what_each_rank_needs(tmp_path: Path) -> None:

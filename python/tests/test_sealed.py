@@ -56,7 +56,7 @@ def test_files_of_the_package_safetensors_are_left_alone(path: Path) -> None:
 
 
 # S35
-def test_saving_encrypted_leaves_the_live_tensors_alone(path: Path) -> None:
+def test_s35_saving_encrypted_leaves_the_live_tensors_alone(path: Path) -> None:
     live = torch.randn(1_000_000)
     before = live.clone()
     holdfast.save({"w": live}, path, key=KEY, compress=True)

@@ -207,3 +207,16 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new_file(tmp_path: 
                 writer.kill()
         found = holdfast.load(path)["n"]
         assert (found == found[0]).all()
+
+
+def test_s17_a_tensor_above_two_gib_is_written_whole(tmp_path: Path) -> None:
+    """More than the kernel takes in one write."""
+    size = (1 << 31) + 5
+    large = torch.zeros(size, dtype=torch.uint8)
+    large[-1] = 7
+    holdfast.save({"large": large}, tmp_path / "large")
+    del large
+    assert (tmp_path / "large").stat().st_size > size
+    mapped = holdfast.load(tmp_path / "large", mode="map")["large"]
+    assert mapped[-1] == 7 and mapped.numel() == size
+    assert holdfast.verify(tmp_path / "large") is True

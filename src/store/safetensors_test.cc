@@ -291,5 +291,20 @@ TEST(SafetensorsReader, NeverReadsPastAPrefixThatIsCutAnywhere) {
   }
 }
 
+TEST(FormatHeader, S1AHeaderAboveTheCapIsRefusedWithItsSizeAndTheCap) {
+  const auto header = lay_out_tensors({{"a", "U8", {1}}}, {{"note", std::string(kHeaderBytesMax, 'x')}});
+  const std::string why = header ? format_safetensors_header(*header).error().message() : header.error().message();
+  EXPECT_NE(why.find("100000000"), std::string::npos) << why;
+  EXPECT_NE(why.find("fewer tensors"), std::string::npos) << why;
+}
+
+TEST(ReadHeader, S1AHeaderAboveTheCapIsRefused) {
+  ByteWriter first;
+  first.put(kHeaderBytesMax + 1);
+  const auto bytes = safetensors_prefix_bytes(std::move(first).take(), std::uint64_t{1} << 40U);
+  ASSERT_FALSE(bytes);
+  EXPECT_NE(bytes.error().message().find("100000000"), std::string::npos) << bytes.error().message();
+}
+
 }  // namespace
 }  // namespace holdfast::store

@@ -83,3 +83,23 @@ def test_tiers_hold_each_its_own_steps_and_the_newest_is_loaded(place: str, tmp_
     state = state_of(0)
     assert holdfast.Checkpointer(tiers).load(state) == 2
     assert state["step"] == 2
+
+
+def test_s33_a_stuck_store_holds_up_neither_the_job_nor_the_nearer_tier(
+    place: str,
+    faulty_s3: FaultProxy,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOLDFAST_REMOTE_STALL_S", "5")
+    checkpointer = holdfast.Checkpointer([holdfast.Tier(tmp_path / "near", keep=1), holdfast.Tier(place)])
+    faulty_s3.plan(Fault("stall", times=1, of=lambda request: request.method in ("PUT", "POST")))
+    checkpointer.save(state_of(1), 1)
+    checkpointer.save(state_of(2), 2)  # the store hangs until the stall is noticed, 5 s later
+    checkpointer.save(state_of(3), 3)
+    assert checkpointer.writing()
+    assert f"{place} is still being written to; step 3 is left out there" in capfd.readouterr().out
+    checkpointer.wait()
+    assert loaded(tmp_path / "near") == 3
+    assert loaded(place) == 1
