@@ -44,6 +44,28 @@ TEST(S3Xml, APageThatMakesNoSenseIsNone) {
   EXPECT_TRUE(parse_s3_page("<ListBucketResult/>"));
 }
 
+TEST(S3Xml, UploadsAreListedAndWhereToGoOn) {
+  const auto page = parse_s3_uploads(
+      "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>b</NextKeyMarker>"
+      "<NextUploadIdMarker>2</NextUploadIdMarker><Upload><Key>a b</Key><UploadId>u1</UploadId></Upload>"
+      "</ListMultipartUploadsResult>");
+  ASSERT_TRUE(page);
+  ASSERT_EQ(page->uploads.size(), 1U);
+  EXPECT_EQ(page->uploads[0].key, "a b");
+  EXPECT_EQ(page->uploads[0].upload, "u1");
+  EXPECT_EQ(page->next.key, "b");
+  EXPECT_EQ(page->next.upload, "2");
+}
+
+TEST(S3Xml, UploadsThatMakeNoSenseAreNone) {
+  for (const char* text :
+       {"", "<Other/>", "<ListMultipartUploadsResult><Upload><Key>a</Key></Upload></ListMultipartUploadsResult>",
+        "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>"}) {
+    EXPECT_FALSE(parse_s3_uploads(text)) << text;
+  }
+  EXPECT_TRUE(parse_s3_uploads("<ListMultipartUploadsResult/>"));
+}
+
 TEST(S3Xml, AnUploadHasAnId) {
   EXPECT_EQ(parse_upload_id("<InitiateMultipartUploadResult><UploadId>u-1</UploadId></InitiateMultipartUploadResult>"),
             "u-1");

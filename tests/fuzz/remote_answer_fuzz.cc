@@ -32,6 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const world::S3Error error = world::parse_s3_error(text);
   CHECK(error.code.size() + error.message.size() <= size);
   CHECK(world::parse_upload_id(text).size() <= size);
+  if (const auto page = world::parse_s3_uploads(text)) {
+    for (const world::UnfinishedObject& upload : page->uploads) CHECK(!upload.key.empty() && !upload.upload.empty());
+  }
   if (const auto page = world::parse_s3_page(text)) {
     for (const world::ObjectInfo& each : page->objects) CHECK(!each.key.empty() && each.key.size() <= size);
   }

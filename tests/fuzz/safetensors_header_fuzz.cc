@@ -1,6 +1,8 @@
 // Any bytes as the start of a safetensors file: refused, or a header that writing and reading again confirms.
 #include "base/check.h"
+#include "store/kept.h"
 #include "store/safetensors.h"
+#include "store/slices.h"
 
 namespace {
 
@@ -26,6 +28,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!header) return 0;
   CHECK(header->data_begin <= prefix.size());
   CHECK(header->file_bytes() == file_size);
+  // What checkpoints read of the metadata: refused, or the same when written again.
+  if (const auto kept = holdfast::store::kept_names_of(*header)) {
+    auto other = *header;
+    other.metadata[holdfast::store::kKeptKey] = *holdfast::store::format_kept(*kept);
+    CHECK(*holdfast::store::kept_names_of(other) == *kept);
+  }
+  if (const auto digests = holdfast::store::digests_of(*header)) {
+    auto other = *header;
+    other.metadata[holdfast::store::kDigestsKey] = holdfast::store::format_digests(*digests);
+    CHECK(*holdfast::store::digests_of(other) == *digests);
+  }
+  (void)holdfast::store::slices_of(*header);
   if (!writable(*header)) return 0;
   const auto laid_out = holdfast::store::lay_out_tensors(header->tensors, header->metadata);
   CHECK(laid_out);
