@@ -36,8 +36,8 @@ class CheckpointFolder {
     });
   }
   std::string path_of(Step step, Epoch epoch) const { return dir_.checkpoint_path({.epoch = epoch, .step = step}); }
-  Told commit(const std::string& run_id, Step step, Epoch epoch, std::uint32_t world_size,
-              const std::string& structure, const std::vector<Record>& shards) {
+  Told commit(const std::string& run_id, Step step, Epoch epoch, std::uint32_t world_size, const std::string& structure,
+              const std::vector<Record>& shards) {
     store::Manifest manifest{run_id, step, epoch, world_size, structure, {}};
     for (const Record& shard : shards) manifest.shards.push_back(from_record(shard));
     unlocked_or_raise([&] { return dir_.commit(manifest); });
@@ -55,7 +55,8 @@ class CheckpointFolder {
     std::vector<std::tuple<Epoch, Step, std::string>> entries;
     if (!list && list.error().code() == Code::NotFound) return entries;
     if (!list) raise(list.error());
-    for (const store::ListedCheckpoint& each : list->checkpoints) entries.emplace_back(each.id.epoch, each.id.step, each.why);
+    for (const store::ListedCheckpoint& each : list->checkpoints)
+      entries.emplace_back(each.id.epoch, each.id.step, each.why);
     return entries;
   }
 

@@ -7,7 +7,7 @@
 
 With tiers, memory often and an object store seldom:
 
-    Checkpointer([Tier("/dev/shm/run-7", every=10), Tier("checkpoints", every=100), Tier("s3://bucket/run-7", every=1000)])
+    Checkpointer([Tier("/dev/shm/run-7", every=10), Tier("checkpoints", every=100), Tier("s3://bucket/run", every=1000)])
 
 Format: docs/format-checkpoint.md. No collective of torch.distributed is used: ranks agree through its key-value store.
 """
@@ -42,9 +42,9 @@ class Checkpointer:
         ranks: Ranks | None = None,
     ):
         """`path`: a folder that all ranks see, also s3://bucket/prefix, of whose verified checkpoints `keep` stay; or
-        tiers, the fastest first. `incremental`: tensors that have not changed since the last checkpoint are not written
-        again. `ranks`: by default those of torch.distributed, where it is initialised. Errors: OSError; ValueError for a
-        folder that can't be used."""
+        tiers, the fastest first. `incremental`: tensors that have not changed since the last checkpoint are not
+        written again. `ranks`: by default those of torch.distributed, where it is initialised. Errors: OSError;
+        ValueError for a folder that can't be used."""
         self._ranks = ranks or Ranks.usual()
         tiers = [Tier(path, keep=keep)] if isinstance(path, str | os.PathLike) else list(path)
         if not tiers:
@@ -57,10 +57,10 @@ class Checkpointer:
         self._loads = 0
 
     def save(self, value: Any, step: int) -> None:
-        """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step` in each tier whose turn it is;
-        blocks while this rank's part is copied, and before for a save of the first tier that is still under way. A slower
-        tier that is still writing misses its turn. Plain tensors must be alike on all ranks: each saves its share of them.
-        Errors: CheckpointError for an earlier save that failed; TypeError for what can't be stored."""
+        """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step` in each tier whose turn it
+        is; blocks while this rank's part is copied, and before for a save of the first tier that is still under way. A
+        slower tier that is still writing misses its turn. Plain tensors must be alike on all ranks: each saves its share
+        of them. Errors: CheckpointError for an earlier save that failed; TypeError for what can't be stored."""
         due = [tier for i, tier in enumerate(self._tiers) if step % tier.tier.every == 0 and self._has_time(i, step)]
         if not due:
             return
@@ -91,10 +91,10 @@ class Checkpointer:
         _raise_first(self._tiers)
 
     def load(self, value: Any) -> int | None:
-        """Fills the tensors and DTensors of `value` from the newest checkpoint of all tiers whose every byte verifies, each
-        rank reading only its parts, whatever the layout they were saved in; other values in its dicts and lists are
-        replaced. Its step, or None where there is none. Errors: ValueError for a tensor that the checkpoint lacks or
-        holds in another dtype or shape; after it, tensors may hold anything."""
+        """Fills the tensors and DTensors of `value` from the newest checkpoint of all tiers whose every byte verifies,
+        each rank reading only its parts, whatever the layout they were saved in; other values in its dicts and lists
+        are replaced. Its step, or None where there is none. Errors: ValueError for a tensor that the checkpoint lacks
+        or holds in another dtype or shape; after it, tensors may hold anything."""
         self.wait()
         self._loads += 1
         found = self._newest()

@@ -83,8 +83,8 @@ class TierWriter:
             outcome = json.dumps({"error": f"rank {self._ranks.rank}: {error}"})
         try:
             answers = self._ranks.gathered(f"save/{step}", outcome, PATIENCE_S)
-            verdict = self._ranks.told(f"commit/{step}", lambda: self._commit(step, epoch, structure, answers), PATIENCE_S)
-            said = json.loads(verdict)
+            commit = lambda: self._commit(step, epoch, structure, answers)  # noqa: E731
+            said = json.loads(self._ranks.told(f"commit/{step}", commit, PATIENCE_S))
         except Exception as error:
             said = {"failed": str(error) or type(error).__name__, "damaged": []}
         self._settle(step, said)

@@ -185,10 +185,10 @@ void add_ckpt(CLI::App& app, int& exit_code) {
   add(*ckpt, "ls", "List the checkpoints of a directory; reads their manifests alone", kDirectory,
       "\"shared\" is what an incremental checkpoint uses of older ones.\nExample:\n  holdfast ckpt ls checkpoints\n",
       &list, exit_code);
-  const Command verified =
-      add(*ckpt, "verify", "Read every byte of committed checkpoints and check it; exit code 2 where one is bad", kEither,
-          "Examples:\n  holdfast ckpt verify checkpoints\n  holdfast ckpt verify s3://bucket/run-7 --step 500\n", &verify,
-          exit_code);
+  const Command verified = add(
+      *ckpt, "verify", "Read every byte of committed checkpoints and check it; exit code 2 where one is bad", kEither,
+      "Examples:\n  holdfast ckpt verify checkpoints\n  holdfast ckpt verify s3://bucket/run-7 --step 500\n", &verify,
+      exit_code);
   add_step(verified, "only those of this step");
   const Command pruned = add(
       *ckpt, "prune", "Remove old checkpoints once the newest are read back and found whole", kDirectory,

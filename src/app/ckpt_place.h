@@ -44,8 +44,7 @@ class CkptPlace {
   Result<CopiedCheckpoint> restore(const std::string& name, Step step);
 
  private:
-  Result<CopiedCheckpoint> copy_to(const std::string& from, store::CheckpointDir& to,
-                                   std::optional<Epoch> epoch);
+  Result<CopiedCheckpoint> copy_to(const std::string& from, store::CheckpointDir& to, std::optional<Epoch> epoch);
 
   std::unique_ptr<world::World> world_;
   Result<world::RemoteSettings> settings_;

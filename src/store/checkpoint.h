@@ -24,8 +24,8 @@ struct FileShare {
   std::size_t count = 1;
 };
 
-/// Reads and checks every byte of its share of the files. Errors: NotFound (no manifest: never committed), Corrupt (a damaged, missing or swapped
-/// file), BadInput (a manifest of another version), Unavailable.
+/// Reads and checks every byte of its share of the files. Errors: NotFound (no manifest: never committed), Corrupt (a
+/// damaged, missing or swapped file), BadInput (a manifest of another version), Unavailable.
 Result<Manifest> verify_checkpoint(world::FileSource& files, const std::string& dir, unsigned threads = 1,
                                    FileShare share = {});
 

@@ -1,5 +1,5 @@
-// A checkpoint written anew elsewhere, or under a new epoch in its own directory: complete in itself, whatever it shared
-// with others.
+// A checkpoint written anew elsewhere, or under a new epoch in its own directory: complete in itself, whatever it
+// shared with others.
 #pragma once
 
 #include "base/result.h"

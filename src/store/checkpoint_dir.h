@@ -81,8 +81,8 @@ class CheckpointDir {
   /// Errors: Conflict (a newer epoch was here), Unavailable.
   Status fence(Epoch epoch);
 
-  /// Fences a new epoch, `at_least` and above all that were here before. Of two that do so at the same time each gets its own, and
-  /// only the later one may commit. Blocks as fence. Errors: Conflict (it was overtaken), Unavailable.
+  /// Fences a new epoch, `at_least` and above all that were here before. Of two that do so at the same time each gets
+  /// its own, and only the later one may commit. Blocks as fence. Errors: Conflict (it was overtaken), Unavailable.
   Result<Epoch> open_epoch(Epoch at_least = 1);
 
   /// The newest epoch that was fenced or has written here; a run that begins opens a newer one. 0 where none.

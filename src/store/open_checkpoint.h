@@ -49,10 +49,7 @@ class OpenCheckpoint {
 
  private:
   OpenCheckpoint(std::string dir, Manifest manifest, std::vector<File> files, WholeTensors tensors)
-      : dir_(std::move(dir)),
-        manifest_(std::move(manifest)),
-        files_(std::move(files)),
-        tensors_(std::move(tensors)) {}
+      : dir_(std::move(dir)), manifest_(std::move(manifest)), files_(std::move(files)), tensors_(std::move(tensors)) {}
 
   std::string dir_;
   Manifest manifest_;

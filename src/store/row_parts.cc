@@ -31,7 +31,8 @@ Result<RowParts> cut_rows(std::span<const TensorData> tensors, const Slices& sli
     if (bytes != tensor.bytes.size()) return Error(Code::BadInput, tensor.name + ": bytes that do not fit its shape");
     const auto slice = slices.find(tensor.name);
     // Rows that end within a byte, of packed elements, can't be cut apart.
-    const bool cut = bytes > bytes_max && !tensor.shape.empty() && tensor.shape.front() > 1 && bytes % tensor.shape.front() == 0;
+    const bool cut =
+        bytes > bytes_max && !tensor.shape.empty() && tensor.shape.front() > 1 && bytes % tensor.shape.front() == 0;
     if (!cut) {
       parts.tensors.push_back(tensor);
       if (slice != slices.end()) parts.slices.insert(*slice);

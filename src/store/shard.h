@@ -28,10 +28,10 @@ struct KeptFile {
 
 /// What a manifest says of one shard: enough to verify every byte, since the header holds the checksums of the data.
 struct ShardRecord {
-  std::string file;                  ///< name inside the checkpoint's directory
-  std::uint64_t bytes = 0;           ///< size of the file
-  std::uint32_t header_crc = 0;      ///< see TensorFile
-  std::vector<KeptFile> kept = {};   ///< where the tensors are that this shard leaves out
+  std::string file;                 ///< name inside the checkpoint's directory
+  std::uint64_t bytes = 0;          ///< size of the file
+  std::uint32_t header_crc = 0;     ///< see TensorFile
+  std::vector<KeptFile> kept = {};  ///< where the tensors are that this shard leaves out
   friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
 };
 

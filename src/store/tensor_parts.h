@@ -43,8 +43,8 @@ struct PartsFile {
   const std::set<std::string>* names = nullptr;  ///< the tensors that count; null: all
 };
 
-/// All tensors of these files; of equal parts that of the earliest file counts. Errors: BadInput (wrong slices; parts of
-/// one name that differ in dtype or whole shape).
+/// All tensors of these files; of equal parts that of the earliest file counts. Errors: BadInput (wrong slices; parts
+/// of one name that differ in dtype or whole shape).
 Result<WholeTensors> gather_parts(std::span<const PartsFile> files);
 
 /// Every element of `wanted` once. Errors: BadInput (another number of dimensions, beyond the tensor, elements that no

@@ -145,7 +145,8 @@ Result<FileTree*> Locations::place_of(const std::string& name) {
     return Error(Code::BadInput, shown_location(name) + ": can't write there; save to a path or to s3://bucket/key");
   }
   if (!is_s3_url(name)) return static_cast<FileTree*>(&disk_);
-  const std::string of = TRY(parse_s3_name(name), "s3").bucket;
+  const std::string of = TRY(parse_s3_name(name), "s3")
+  .bucket;
   const std::lock_guard lock(mutex_);
   Bucket& bucket = buckets_[of];
   if (bucket.tree == nullptr) {

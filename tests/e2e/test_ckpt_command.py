@@ -1,4 +1,4 @@
-"""`holdfast ckpt`: what is in a directory of checkpoints, on a disk and on S3; what is damaged is one line and exit 2."""
+"""`holdfast ckpt`: what is in a directory of checkpoints, on disk and S3; what is damaged is one line and exit 2."""
 
 from __future__ import annotations
 

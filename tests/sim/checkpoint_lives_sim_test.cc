@@ -117,8 +117,9 @@ class Job {
  private:
   /// What the state is after `step`, whichever life computed it.
   static Bytes tensor(Rank writer, bool frozen, Step step) {
-    return test_bytes(writer * 1000 + (frozen ? static_cast<std::uint64_t>(step) / 5 : 500 + static_cast<std::uint64_t>(step)),
-                      frozen ? 4000 : 40);
+    return test_bytes(
+        writer * 1000 + (frozen ? static_cast<std::uint64_t>(step) / 5 : 500 + static_cast<std::uint64_t>(step)),
+        frozen ? 4000 : 40);
   }
 
   void resume(CheckpointDir& dir) {
@@ -155,7 +156,8 @@ class Job {
   bool save(CheckpointDir& dir) {
     const std::string path = dir.checkpoint_path({.epoch = epoch_, .step = step_});
     const bool incremental = random_.chance(0.7);
-    Manifest manifest{.run_id = "r", .step = step_, .epoch = epoch_, .world_size = kWriters, .structure = "{}", .shards = {}};
+    Manifest manifest{
+        .run_id = "r", .step = step_, .epoch = epoch_, .world_size = kWriters, .structure = "{}", .shards = {}};
     KnownParts known;
     for (Rank writer = 0; writer < kWriters; ++writer) {
       const Bytes moving = tensor(writer, false, step_), frozen = tensor(writer, true, step_);

@@ -30,7 +30,7 @@ KEEP = 2
 def state_of(step: int) -> dict[str, Any]:
     """Half of the tensors change once in a while only."""
     values = [step // 7 if i % 2 else step for i in range(8)]
-    tensors = {f"t{i}": torch.full((97, 211 + i), value * 10 + i, dtype=torch.float32) for i, value in enumerate(values)}
+    tensors = {f"t{i}": torch.full((97, 211 + i), 10.0 * value + i) for i, value in enumerate(values)}
     return {"tensors": tensors, "step": step}
 
 
