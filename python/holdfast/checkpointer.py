@@ -7,7 +7,7 @@
 
 With tiers, memory often and an object store seldom:
 
-    Checkpointer([Tier("/dev/shm/run-7", every=10), Tier("checkpoints", every=100), Tier("s3://bucket/run", every=1000)])
+    Checkpointer([Tier("/dev/shm/run-7", every=10), Tier("ckpt", every=100), Tier("s3://bucket/run-7", every=1000)])
 
 Format: docs/format-checkpoint.md. No collective of torch.distributed is used: ranks agree through its key-value store.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ class Checkpointer:
     def save(self, value: Any, step: int) -> None:
         """Makes `value`, a nested state with tensors and DTensors, the checkpoint of `step` in each tier whose turn it
         is; blocks while this rank's part is copied, and before for a save of the first tier that is still under way. A
-        slower tier that is still writing misses its turn. Plain tensors must be alike on all ranks: each saves its share
+        slower tier that is still writing misses its turn. Plain tensors must be alike on all ranks: each saves a share
         of them. Errors: CheckpointError for an earlier save that failed; TypeError for what can't be stored."""
         due = [tier for i, tier in enumerate(self._tiers) if step % tier.tier.every == 0 and self._has_time(i, step)]
         if not due:
@@ -121,7 +122,7 @@ class Checkpointer:
             if not why:
                 key = f"load/{self._loads}/{number}"
                 words = self._ranks.gathered(key, self._verify_share(directory), PATIENCE_S)
-                why = self._ranks.told(f"{key}/verdict", lambda words=words: next(filter(None, words), ""), PATIENCE_S)
+                why = self._ranks.told(f"{key}/verdict", partial(_first_said, words), PATIENCE_S)
             if not why:
                 return of, directory
             if self._ranks.rank == 0:
@@ -157,6 +158,10 @@ class Checkpointer:
             mine[part] = tensor
             slices[part] = describe(name, place.shape, place.begin)
         return mine, slices
+
+
+def _first_said(words: list[str]) -> str:
+    return next(filter(None, words), "")
 
 
 def _raise_first(tiers: Sequence[TierWriter]) -> None:

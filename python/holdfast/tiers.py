@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -83,7 +84,7 @@ class TierWriter:
             outcome = json.dumps({"error": f"rank {self._ranks.rank}: {error}"})
         try:
             answers = self._ranks.gathered(f"save/{step}", outcome, PATIENCE_S)
-            commit = lambda: self._commit(step, epoch, structure, answers)  # noqa: E731
+            commit = partial(self._commit, step, epoch, structure, answers)
             said = json.loads(self._ranks.told(f"commit/{step}", commit, PATIENCE_S))
         except Exception as error:
             said = {"failed": str(error) or type(error).__name__, "damaged": []}
