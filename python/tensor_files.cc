@@ -67,7 +67,8 @@ py::tuple load_tensors(const std::string& path, const std::optional<std::vector<
 
 using SliceOf = std::pair<std::string, std::vector<std::pair<std::uint64_t, std::uint64_t>>>;
 
-py::tuple load_slices(const std::string& path, const std::vector<SliceOf>& given, bool checked, Counter* done) {
+py::tuple load_slices(const std::string& path, const std::vector<SliceOf>& given, const OptionalKey& key, bool checked,
+                      Counter* done) {
   const store::ReadPolicy policy{.threads = threads(), .checked = checked, .done = done};
   std::vector<store::TensorSlice> slices;
   for (const auto& [name, ranges] : given) {
@@ -79,10 +80,10 @@ py::tuple load_slices(const std::string& path, const std::vector<SliceOf>& given
     slices.push_back({name, std::move(box)});
   }
   return loaded_tuple(on_files(
-      path, {}, [&](world::FileSource& files) { return store::load_tensor_slices(files, path, slices, policy); }));
+      path, key, [&](world::FileSource& files) { return store::load_tensor_slices(files, path, slices, policy); }));
 }
 
-void load_into(const std::string& path, const py::list& tensors, bool checked, Counter* done) {
+void load_into(const std::string& path, const py::list& tensors, const OptionalKey& key, bool checked, Counter* done) {
   const store::ReadPolicy policy{.threads = threads(), .checked = checked, .done = done};
   std::vector<py::buffer_info> held;
   std::vector<store::TensorPlacement> places;
@@ -94,15 +95,15 @@ void load_into(const std::string& path, const py::list& tensors, bool checked, C
          py::cast<std::vector<std::uint64_t>>(tensor[2]),
          std::span(static_cast<std::byte*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize))});
   }
-  on_files(path, {}, [&](world::FileSource& files) { return store::load_tensors_into(files, path, places, policy); });
+  on_files(path, key, [&](world::FileSource& files) { return store::load_tensors_into(files, path, places, policy); });
 }
 
 /// A stream and where its file is.
 class Stream {
  public:
   Stream(const std::string& path, const std::optional<std::vector<std::string>>& names, std::uint64_t window_bytes,
-         bool checked)
-      : locations_(world_->disk(), world_->random(), remote_settings_or_raise()), files_(locations_, std::nullopt) {
+         bool checked, const OptionalKey& key)
+      : locations_(world_->disk(), world_->random(), remote_settings_or_raise()), files_(locations_, seal_key(key)) {
     stream_ = unlocked_or_raise([&] {
       return store::TensorStream::open(files_, path, names,
                                        {.window_bytes = window_bytes, .threads = threads(), .checked = checked});
@@ -259,7 +260,8 @@ void bind_tensor_files(py::module_& module) {
       .def(py::init([] { return std::make_unique<Counter>(0); }))
       .def("value", [](const Counter& counter) { return counter.load(); });
   py::class_<Stream>(module, "Stream")
-      .def(py::init<const std::string&, const std::optional<std::vector<std::string>>&, std::uint64_t, bool>())
+      .def(py::init<const std::string&, const std::optional<std::vector<std::string>>&, std::uint64_t, bool,
+                    const OptionalKey&>())
       .def("metadata", &Stream::metadata)
       .def("next", &Stream::next)
       .def("stop", &Stream::stop);

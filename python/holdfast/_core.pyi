@@ -52,7 +52,7 @@ class Counter:
 class Stream:
     """Tensors of a file in order, read ahead on a thread of its own. ValueError, FileNotFoundError, OSError."""
 
-    def __init__(self, path: str, names: list[str] | None, window_bytes: int, checksums: bool) -> None: ...
+    def __init__(self, path: str, names: list[str] | None, window_bytes: int, checksums: bool, key: bytes | None) -> None: ...
     def metadata(self) -> dict[str, str]: ...
     def next(self) -> tuple[TensorPlace, Block] | None:
         """Its place counts from the block's start; None after the last and once stopped."""
@@ -69,11 +69,13 @@ def load_tensors(
     """Metadata and tensors, each byte checked; places count from the block's start. ValueError names a bad file."""
 
 def load_slices(
-    path: str, slices: list[tuple[str, list[tuple[int, int]]]], checksums: bool, done: Counter | None
+    path: str, slices: list[tuple[str, list[tuple[int, int]]]], key: bytes | None, checksums: bool, done: Counter | None
 ) -> tuple[dict[str, str], list[TensorPlace], Block]:
     """As load_tensors: by name a range for each dimension, no name twice, in the order asked for."""
 
-def load_into(path: str, tensors: list[SavedTensor], checksums: bool, done: Counter | None) -> None:
+def load_into(
+    path: str, tensors: list[SavedTensor], key: bytes | None, checksums: bool, done: Counter | None
+) -> None:
     """Fills the buffers of tensors, no name twice."""
 
 def keep_memory(bytes_max: int) -> None: ...

@@ -20,11 +20,17 @@ _PACKED = "F4"  # two elements a byte; torch counts pairs
 
 
 def load_slices(
-    path: str, names: list[str], slices: Mapping[str, Slices], mode: str, checksums: bool, progress: Progress
+    path: str,
+    names: list[str],
+    slices: Mapping[str, Slices],
+    mode: str,
+    key: bytes | None,
+    checksums: bool,
+    progress: Progress,
 ) -> dict[str, torch.Tensor]:
     wanted: dict[str, tuple[slice, ...]] = {name: () for name in names}
     wanted |= {name: each if isinstance(each, tuple) else (each,) for name, each in slices.items()}
-    metadata, places, _, _ = _core.tensor_header(path)
+    metadata, places, _, _ = _core.tensor_header(path, key)
     aliases = tensors.aliases_of(path, metadata)
     stored = {place[0]: place for place in places}
     for name in wanted:
@@ -32,7 +38,7 @@ def load_slices(
             raise ValueError(f"holds no tensor {name}")
     asked = {name: ranges(stored[aliases.get(name, name)], part) for name, part in wanted.items()}
     if mode == "map":
-        whole = tensors.load(path, "map", list(wanted))
+        whole = tensors.load(path, "map", list(wanted), key=key)
         return {name: whole[name][wanted[name]] for name in wanted}
     loaded: dict[str, torch.Tensor] = {}
     while left := [name for name in asked if name not in loaded]:
@@ -41,7 +47,7 @@ def load_slices(
         total = sum(_bytes(stored[each], asked[name]) for each, name in now.items())
         with shown(progress, total, f"load {os.path.basename(path)}") as counter:
             parts = [(each, asked[name]) for each, name in now.items()]
-            _, found, block = _core.load_slices(path, parts, checksums, counter)
+            _, found, block = _core.load_slices(path, parts, key, checksums, counter)
         size = max((place[4] for place in found), default=0)
         data = torch.frombuffer(block, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
         loaded |= {now[place[0]]: tensors.view(data, 0, place) for place in found}
@@ -73,11 +79,13 @@ def _bytes(place: TensorPlace, part: Ranges) -> int:
     return (place[4] - place[3]) * math.prod(last - first for first, last in part) // elements if elements else 0
 
 
-def load_into(path: str, into: dict[str, torch.Tensor], checksums: bool, progress: Progress) -> dict[str, torch.Tensor]:
+def load_into(
+    path: str, into: dict[str, torch.Tensor], key: bytes | None, checksums: bool, progress: Progress
+) -> dict[str, torch.Tensor]:
     for name, tensor in into.items():
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or not storable(tensor.dtype):
             raise TypeError(f"{name}: nothing can be loaded into it")
-    aliases = tensors.aliases_of(path, _core.tensor_header(path)[0])
+    aliases = tensors.aliases_of(path, _core.tensor_header(path, key)[0])
     straight: dict[str, str] = {}  # stored name -> name
     for name, tensor in into.items():
         if is_plain(tensor):
@@ -89,9 +97,9 @@ def load_into(path: str, into: dict[str, torch.Tensor], checksums: bool, progres
     total = sum(tensor.numel() * tensor.element_size() for tensor in into.values())
     with shown(progress, total, f"load {os.path.basename(path)}") as counter:
         if places:
-            _core.load_into(path, places, checksums, counter)
+            _core.load_into(path, places, key, checksums, counter)
         others = [name for name in into if name not in straight.values()]
-        with stream(path, others, checksums=checksums) as arriving:
+        with stream(path, others, checksums=checksums, key=key) as arriving:
             for name, tensor in arriving:
                 _copy(name, tensor, into[name])
     for tensor in into.values():

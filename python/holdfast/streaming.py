@@ -15,6 +15,7 @@ import torch
 
 from holdfast import tensors
 from holdfast._core import Stream
+from holdfast.keys import Key, key_bytes
 
 WINDOW_BYTES = 64 << 20
 
@@ -23,9 +24,11 @@ class TensorStream:
     """An iterator of (name, tensor). Reading goes on ahead on a native thread until `close`, the end of a `with` block
     or of this object."""
 
-    def __init__(self, path: str, names: list[str] | None, window_bytes: int, checksums: bool) -> None:
+    def __init__(
+        self, path: str, names: list[str] | None, window_bytes: int, checksums: bool, key: bytes | None
+    ) -> None:
         self._stream = tensors.with_stored_names(
-            path, names, None, lambda stored: Stream(path, stored, window_bytes, checksums)
+            path, names, key, lambda stored: Stream(path, stored, window_bytes, checksums, key)
         )
         aliases = tensors.aliases_of(path, self._stream.metadata())
         arriving = _arriving(path, self._stream)
@@ -102,12 +105,13 @@ def stream(
     *,
     window_bytes: int = WINDOW_BYTES,
     checksums: bool = True,
+    key: Key | bytes | None = None,
 ) -> TensorStream:
     """The tensors of a safetensors file as (name, tensor), on the CPU, in the order of the file or of `names`, as soon
     as each is there and was checked against its checksums, where the file has them. Each owns its memory and stays
     valid for as long as it is held. `window_bytes`: how much is read ahead of whoever takes; one tensor larger than
-    that is read alone. Tied weights come once for each name, as one memory. Errors: as `load`, here for the header;
+    that is read alone. `key`: of an encrypted file. Tied weights come once for each name, as one memory. Errors: as `load`, here for the header;
     those of the data at the tensor that they hit, after those before it came."""
     whole = tensors.location(path)
     wanted = None if names is None else list(names)
-    return TensorStream(whole, wanted, window_bytes, checksums)
+    return TensorStream(whole, wanted, window_bytes, checksums, key_bytes(key))

@@ -120,8 +120,8 @@ def load(
     wanted = None if names is None else list(names)
     whole = location(path)
     shown_path = shown_location(whole)
-    if parted and (key is not None or is_model(whole)):
-        raise ValueError(f"{shown_path}: `into` and `slices` are for one safetensors file without a key")
+    if parted and is_model(whole):
+        raise ValueError(f"{shown_path}: `into` and `slices` are for one safetensors file")
     if is_model(whole):
         from holdfast import sharded
 
@@ -136,9 +136,9 @@ def load(
 
     try:
         if into is not None:
-            return parts.load_into(whole, dict(into), checksums, progress)
+            return parts.load_into(whole, dict(into), secret, checksums, progress)
         if slices is not None:
-            return parts.load_slices(whole, wanted or [], slices, mode, checksums, progress)
+            return parts.load_slices(whole, wanted or [], slices, mode, secret, checksums, progress)
         if mode == "copy":
             return _copied(whole, wanted, secret, checksums, progress)
         return _mapped(whole, wanted, secret)

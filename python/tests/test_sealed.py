@@ -152,3 +152,22 @@ def test_the_mode_of_an_encrypted_file_is_that_of_any_other(path: Path) -> None:
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_an_encrypted_file_is_streamed_sliced_and_loaded_into_what_is_there(path: Path) -> None:
+    wanted = tensors()
+    holdfast.save(wanted, path, key=KEY)
+    with holdfast.stream(path, key=KEY) as arriving:
+        streamed = dict(arriving)
+    assert set(streamed) == set(wanted) and all(torch.equal(streamed[name], wanted[name]) for name in wanted)
+    sliced = holdfast.load(path, slices={"w": (slice(10, 20), slice(3, 5))}, key=KEY)
+    assert torch.equal(sliced["w"], wanted["w"][10:20, 3:5])
+    into = {"w": torch.zeros(700, 900)}
+    assert holdfast.load(path, into=into, key=KEY)["w"] is into["w"] and torch.equal(into["w"], wanted["w"])
+    for load in (
+        lambda: holdfast.stream(path),
+        lambda: holdfast.load(path, slices={"w": slice(0, 1)}),
+        lambda: holdfast.load(path, into=into),
+    ):
+        with pytest.raises(ValueError, match="encrypted"):
+            load()
