@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "run/version.h"
-#include "store/checkpoint_id.h"
 #include "store/background.h"
+#include "store/checkpoint_id.h"
 #include "store/shard.h"
 
 namespace holdfast::run {
