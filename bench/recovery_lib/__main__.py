@@ -12,11 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from check import Check, check_lines
 from recovery_lib import table
 from recovery_lib.bench import Results, blocks, run_blocks
 from recovery_lib.cost import Cost, describe, measure_cost
 from recovery_lib.launch import Stuck
-from recovery_lib.limits import PROMISED_CASE, Check, cost_check, naming_checks, time_checks
+from recovery_lib.limits import PROMISED_CASE, cost_check, naming_checks, time_checks
 from recovery_lib.systems import SYSTEMS, Setting, install_ft_launcher
 
 BUDGET_S = 19 * 60.0
@@ -63,7 +64,7 @@ def promises(results: Results, cost: Cost | None, ranks: int) -> list[Check]:
 
 
 def show(results: Results, cost: Cost | None, checks: list[Check]) -> None:
-    for line in ["", *table.times(results.rows), "", *table.checks(checks)]:
+    for line in ["", *table.times(results.rows), "", *check_lines(checks)]:
         say(line)
     if cost:
         say(f"\n{describe(cost)}")

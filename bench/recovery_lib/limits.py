@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from check import Check, at_most, none, times
 from recovery_lib.measure import Row
 
 PEERS = ("torchrun", "ft_launcher")
@@ -14,16 +15,6 @@ TIMES_FASTER = 20.0
 NAMED_S = 0.5
 NEXT_STEP_S = 1.0
 MARKS_US = 50.0
-
-
-@dataclass(frozen=True)
-class Check:
-    """One promise: what was measured, the limit, and whether it holds."""
-
-    what: str
-    measured: str
-    limit: str
-    holds: bool
 
 
 @dataclass(frozen=True)
@@ -54,14 +45,14 @@ def time_checks(rows: Sequence[Row], case: str) -> list[Check]:
     kill = find(rows, "holdfast", "sigkill", case)
     if kill:
         median = kill.median()
-        checks.append(_at_most("SIGKILL to next step, median", median, SIGKILL_MEDIAN_S, "s"))
+        checks.append(at_most("SIGKILL to next step, median", median, SIGKILL_MEDIAN_S, "s"))
         for peer, ratio in ratios(rows, kill).items():
             what = f"times faster than {peer} after SIGKILL"
-            checks.append(Check(what, f"{ratio:.1f}", f"at least {TIMES_FASTER:.0f}", ratio >= TIMES_FASTER))
+            checks.append(times(what, ratio, TIMES_FASTER))
     for fault in ("sigstop", "gil"):
         row = find(rows, "holdfast", fault, case)
         if row:
-            checks.append(_at_most(f"{fault} to next step, max", max(row.seconds), NEXT_STEP_S, "s"))
+            checks.append(at_most(f"{fault} to next step, max", max(row.seconds), NEXT_STEP_S, "s"))
     return checks
 
 
@@ -71,20 +62,12 @@ def naming_checks(namings: Sequence[Naming], case: str) -> list[Check]:
     checks = []
     for one in namings:
         what = f"{one.case} {one.fault}, {one.struck} times"
-        checks.append(_none(f"{what}: wrong culprits", one.wrong_culprits))
-        checks.append(_none(f"{what}: second restarts", one.second_restarts))
+        checks.append(none(f"{what}: wrong culprits", one.wrong_culprits))
+        checks.append(none(f"{what}: second restarts", one.second_restarts))
         if one.case == case and one.fault in ("sigstop", "gil") and one.detect_s:
-            checks.append(_at_most(f"{what}: named after, max", max(one.detect_s), NAMED_S, "s"))
+            checks.append(at_most(f"{what}: named after, max", max(one.detect_s), NAMED_S, "s"))
     return checks
 
 
 def cost_check(marks_us: float) -> Check:
-    return _at_most("marks, a step", marks_us, MARKS_US, "us")
-
-
-def _at_most(what: str, value: float, limit: float, unit: str) -> Check:
-    return Check(what, f"{value:.3g} {unit}", f"at most {limit:g} {unit}", value <= limit)
-
-
-def _none(what: str, count: int) -> Check:
-    return Check(what, str(count), "0", count == 0)
+    return at_most("marks, a step", marks_us, MARKS_US, "us")

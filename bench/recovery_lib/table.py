@@ -1,11 +1,11 @@
-"""Rows, checks and costs as text for people. Pure."""
+"""Rows as text for people. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from holdfast.demo.table import columns
-from recovery_lib.limits import Check, ratios
+from recovery_lib.limits import ratios
 from recovery_lib.measure import Row
 
 
@@ -18,10 +18,3 @@ def times(rows: Sequence[Row]) -> list[str]:
         beside = ", ".join(f"{peer} {value:.1f}" for peer, value in factor.items())
         cells.append([row.case, row.fault, row.system, str(len(row.seconds)), *numbers, beside])
     return columns(cells, right=frozenset({3, 4, 5, 6}))
-
-
-def checks(all_checks: Sequence[Check]) -> list[str]:
-    cells = [["promise", "measured", "limit", ""]]
-    for check in all_checks:
-        cells.append([check.what, check.measured, check.limit, "ok" if check.holds else "MISSED"])
-    return columns(cells)

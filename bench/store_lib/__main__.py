@@ -10,14 +10,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from check import check_lines
 from store_lib import peers, table
-from store_lib.cases import CASES, LEFT_OUT, LIMIT, Case, file_of, is_there
+from store_lib.cases import CASES, LIMIT, Case, file_of
 from store_lib.promises import checks
 from store_lib.rows import Row, find
+from store_lib.servers import Servers, serving
 
 PROCESS_S_MAX = 600.0
 
@@ -46,6 +50,7 @@ class Bench:
     python: Path
     limits: Path
     folder: Path
+    servers: Servers | None = None
     model_bytes: int = 0
     rows: list[Row] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -53,6 +58,7 @@ class Bench:
     def call(self, words: list[str]) -> str:
         paths = [str(self.options.root / "bench"), str(self.options.root / "python")]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TOKENIZERS_PARALLELISM": "false"}
+        env |= self.servers.environment if self.servers else {}
         done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PROCESS_S_MAX)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines()
@@ -66,11 +72,16 @@ class Bench:
 
     def prepare(self, todo: list[tuple[Case, list[str]]]) -> None:
         """Writes what the cases load."""
-        files = {file_of(system): None for case, systems in todo for system in systems if not case.saves}
-        self.model_bytes = self.worker("prepare", ",".join(files or ["model.safetensors"]), self.folder)["bytes"]
+        names = files_of(case_systems for case_systems in todo if not case_systems[0].saves)
+        self.model_bytes = self.worker("prepare", ",".join(names or ["model.safetensors"]), self.folder)["bytes"]
 
     def measure(self, case: Case, system: str) -> dict[str, Any]:
         runs = str(self.options.runs)
+        if case.over:
+            assert self.servers is not None
+            name = file_of(system)
+            url = ["--url", self.servers.address(case.over, name), "--runs", runs]
+            return self.worker("first" if case.first else "load", system, self.folder / name, *url)
         if system.startswith(LIMIT):
             path = self.folder / ("limit.new" if case.saves else file_of(system))
             what, threads = system.removeprefix(LIMIT).rsplit("_", 1)
@@ -93,34 +104,39 @@ class Bench:
             if row is None:
                 row = Row(case.name, system)
                 self.rows.append(row)
-            row.add(result, self.model_bytes)
+            row.add(result, result.get("bytes") or self.model_bytes)
+
+
+def files_of(todo: Iterable[tuple[Case, list[str]]]) -> list[str]:
+    return list(dict.fromkeys(file_of(system) for _, systems in todo for system in systems))
 
 
 def chosen(options: argparse.Namespace) -> list[tuple[Case, list[str]]]:
     starts = tuple(options.systems.split(",")) if options.systems else ("",)
-    cases = [case for case in CASES if is_there(case) and (not options.case or case.name in options.case)]
+    cases = [case for case in CASES if not options.case or case.name in options.case]
     return [(case, [each for each in case.systems if each.startswith((LIMIT, *starts))]) for case in cases]
+
+
+def measure_all(bench: Bench, todo: list[tuple[Case, list[str]]]) -> None:
+    bench.prepare(todo)
+    options = bench.options
+    say(f"{bench.model_bytes} bytes, {options.rounds} rounds")
+    served = files_of(case_systems for case_systems in todo if case_systems[0].over)
+    with serving(options.root, bench.folder, served) if served else nullcontext() as bench.servers:
+        for number in range(options.rounds):
+            for case, systems in todo:
+                bench.round(case, systems)
+            say(f"round {number + 1} done, load {os.getloadavg()[0]:.1f}")
 
 
 def run(bench: Bench) -> int:
     options = bench.options
     say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; files in {bench.folder}")
-    todo = chosen(options)
-    bench.prepare(todo)
-    say(f"{bench.model_bytes} bytes, {options.rounds} rounds")
-    for number in range(options.rounds):
-        for case, systems in todo:
-            bench.round(case, systems)
-        say(f"round {number + 1} done, load {os.getloadavg()[0]:.1f}")
+    measure_all(bench, chosen(options))
     bench.rows.sort(key=lambda row: [case.name for case in CASES].index(row.case))
     found = checks(bench.rows, bench.model_bytes)
-    for line in ["", *table.speeds(bench.rows), "", *table.promises(found), ""]:
+    for line in ["", *table.speeds(bench.rows), "", *check_lines(found), ""]:
         say(line)
-    for case in CASES:
-        if not is_there(case):
-            say(f"left out: {case.name}: this Holdfast has no `{case.needs}` for holdfast.load")
-    for name, why in LEFT_OUT.items():
-        say(f"left out: {name}: {why}")
     for failure in dict.fromkeys(bench.failures):
         say(f"FAILED: {failure}")
     if options.json:

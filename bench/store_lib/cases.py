@@ -1,10 +1,10 @@
-"""What is run: cases, the systems in each, and what must be there for them."""
+"""What is run: cases, and the systems in each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-LIMIT = "limit: "  # and then what limits.cc does, and on how many threads
+LIMIT = "limit: "  # and then what limits.cc does, and on how many threads; or curl, processes x connections
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,12 @@ class Case:
     systems: tuple[str, ...]  # the limit first
     cold: bool = False
     saves: bool = False
-    needs: str = ""  # a parameter of holdfast.load
+    over: str = ""  # "http", "s3": from a server of this machine
+    first: bool = False  # until the first tensor is there
 
+
+CURL = ("limit: curl_1x8", "limit: curl_2x4")
+TENSORIZERS = ("tensorizer_1", "tensorizer_2", "tensorizer_4")
 
 CASES = (
     Case(
@@ -47,15 +51,17 @@ CASES = (
         ),
         cold=True,
     ),
-    Case("load_encrypted", ("holdfast_encrypted", "tensorizer_encrypted_1", "tensorizer_encrypted_2"), needs="key"),
+    Case("load_encrypted", ("holdfast_encrypted", "tensorizer_encrypted_1", "tensorizer_encrypted_2")),
+    Case("load_http", (*CURL, "holdfast", "holdfast_unchecked", *TENSORIZERS), over="http"),
+    Case("load_s3", (*CURL, "holdfast", "holdfast_unchecked", *TENSORIZERS, "runai"), over="s3"),
+    Case(
+        "first_tensor",
+        ("holdfast", "holdfast_small", "tensorizer", "tensorizer_small"),
+        over="http",
+        first=True,
+    ),
     Case("save_durable", ("limit: direct_write_8", "holdfast", "tensorizer", "safetensors"), saves=True),
 )
-
-
-LEFT_OUT = {
-    "load_http": "loads from HTTP beside curl and tensorizer are not part of this benchmark yet",
-    "load_s3": "loads from S3 beside tensorizer and the Run:ai streamer are not part of this benchmark yet",
-}
 
 # The files that are loaded, and which of systems.SAVERS writes them.
 FILES = {
@@ -70,12 +76,3 @@ def file_of(system: str) -> str:
     """The one that a system loads."""
     start = "encrypted" if "encrypted" in system else "model"
     return f"{start}.tensors" if system.startswith("tensorizer") else f"{start}.safetensors"
-
-
-def is_there(case: Case) -> bool:
-    """Whether this Holdfast can do what the case asks for."""
-    import inspect
-
-    import holdfast
-
-    return not case.needs or case.needs in inspect.signature(holdfast.load).parameters

@@ -14,6 +14,7 @@ class Row:
 
     case: str
     system: str
+    wall_s: list[float] = field(default_factory=list)
     gb_per_s: list[float] = field(default_factory=list)
     gb_per_cpu_s: list[float] = field(default_factory=list)
     first: list[float] = field(default_factory=list)  # GB/s of each process's first run
@@ -24,7 +25,8 @@ class Row:
         runs = result["runs"]
         steady = runs[1:] or runs
         self.first.append(size / 1e9 / runs[0]["wall"])
-        self.gb_per_s.append(size / 1e9 / median(run["wall"] for run in steady))
+        self.wall_s.append(median(run["wall"] for run in steady))
+        self.gb_per_s.append(size / 1e9 / self.wall_s[-1])
         self.gb_per_cpu_s.append(size / 1e9 / max(1e-9, median(run["cpu"] for run in steady)))
         self.peak_rss = max(self.peak_rss, result.get("peak_rss", 0))
         self.peak_above = max(self.peak_above, result.get("peak_above", 0))
@@ -38,6 +40,7 @@ class Row:
             "max": max(self.gb_per_s),
             "gb_per_cpu_s": median(self.gb_per_cpu_s),
             "first": median(self.first),
+            "wall_s": median(self.wall_s),
             "rounds": len(self.gb_per_s),
             "peak_rss": self.peak_rss,
         }

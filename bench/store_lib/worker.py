@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from store_lib import model
+from store_lib import first_tensor, model, remote, systems
 from store_lib.cases import FILES
-from store_lib.systems import LOADERS, SAVERS
+from store_lib.systems import SAVERS
 
 
 def cpu_s() -> float:
@@ -54,8 +54,14 @@ def timed(call: Callable[[], Any]) -> dict[str, float]:
     return run
 
 
-def loads(system: str, path: Path, cold: bool, runs: int) -> dict[str, Any]:
-    load = LOADERS[system]()
+def loads(system: str, path: Path, url: str, cold: bool, runs: int) -> dict[str, Any]:
+    load: Callable[[], Any]
+    if url:
+        of_url = remote.LOADERS[system]()
+        load = lambda: of_url(url)  # noqa: E731
+    else:
+        of_path = systems.LOADERS[system]()
+        load = lambda: of_path(path)  # noqa: E731
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before = status_bytes("VmRSS")
     result = []
@@ -64,7 +70,7 @@ def loads(system: str, path: Path, cold: bool, runs: int) -> dict[str, Any]:
     for _ in range(runs):
         if cold:
             evict(path)
-        result.append(timed(lambda: load(path)))
+        result.append(timed(load))
     peak = status_bytes("VmHWM")
     return {"runs": result, "peak_rss": peak, "peak_above": peak - before}
 
@@ -94,9 +100,10 @@ def prepare(folder: Path, names: list[str], gigabytes: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["load", "save", "prepare"])
+    parser.add_argument("what", choices=["load", "first", "save", "prepare"])
     parser.add_argument("system", help="to prepare: the files, with commas between")
     parser.add_argument("path", type=Path)
+    parser.add_argument("--url", default="", help="where a server has the file at `path`")
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--gb", type=float, default=2.0)
@@ -104,7 +111,10 @@ def main() -> None:
     if options.what == "prepare":
         prepare(options.path, options.system.split(","), options.gb)
     elif options.what == "load":
-        print(json.dumps(loads(options.system, options.path, options.cold, options.runs)))
+        print(json.dumps(loads(options.system, options.path, options.url, options.cold, options.runs)))
+    elif options.what == "first":
+        warm(options.path)
+        print(json.dumps(first_tensor.measure(options.system, options.url, options.runs)))
     else:
         print(json.dumps(saves(options.system, options.path, options.gb, options.runs)))
 

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from holdfast.demo.steplog import Line  # noqa: E402
+from check import Check  # noqa: E402
 from recovery_lib import bench, limits, measure, records, table  # noqa: E402
 from recovery_lib.measure import Row  # noqa: E402
 from recovery_lib.systems import COMMANDS, SYSTEMS, Setting  # noqa: E402
@@ -104,7 +105,7 @@ def rows(kill: float, torchrun: float = 5.0, stop: float = 0.5) -> list[Row]:
     ]
 
 
-def missed(checks: list[limits.Check]) -> list[str]:
+def missed(checks: list[Check]) -> list[str]:
     return [check.what for check in checks if not check.holds]
 
 

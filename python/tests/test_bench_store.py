@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+from check import check_lines  # noqa: E402
 from store_lib import model, table  # noqa: E402
 from store_lib.promises import checks  # noqa: E402
 from store_lib.rows import Row, best_peer, limit_of, ratio  # noqa: E402
@@ -54,8 +56,22 @@ def test_promises_are_held_against_the_best_of_a_peer() -> None:
     assert ("load_warm: holdfast_unchecked, GB/s of tensorizer_4", False) in found
     assert ("load_warm: holdfast, GB/s of tensorizer_4", True) in found
     assert ("load_warm: holdfast, memory above the model", False) in found
-    assert any("MISSED" in line for line in table.promises(checks(rows, 900 * MIB)))
+    assert any("MISSED" in line for line in check_lines(checks(rows, 900 * MIB)))
     assert any(line.split()[-3:] == ["2.15", "(tensorizer_4)", "1049"] for line in table.speeds(rows))
+
+
+def test_a_remote_load_is_held_against_curl_and_tensorizer() -> None:
+    rows = [row("load_s3", "limit: curl_1x8", 2), row("load_s3", "limit: curl_2x4", 2.2)]
+    rows += [row("load_s3", "tensorizer_2", 1), row("load_s3", "runai", 9), row("load_s3", "holdfast", 1.99)]
+    held = {check.what: check.holds for check in checks(rows, 10**9)}
+    assert held["load_s3: holdfast, GB/s of limit: curl_2x4"]
+    assert not held["load_s3: holdfast, GB/s of tensorizer_2"]
+
+
+def test_the_first_tensor_is_held_against_a_time() -> None:
+    rows = [row("first_tensor", "holdfast", 1 / 0.049), row("first_tensor", "holdfast_small", 1 / 0.051)]
+    rows += [row("first_tensor", "tensorizer", 1)]
+    assert [check.holds for check in checks(rows, 10**9)] == [True, False]
 
 
 def test_the_model_has_a_llamas_tensors_and_size() -> None:
@@ -64,14 +80,26 @@ def test_the_model_has_a_llamas_tensors_and_size() -> None:
     assert len(shapes) == 291 and 1.9e9 < 2 * elements < 2.2e9
 
 
-def test_it_runs_and_writes_its_rows(tmp_path: Path) -> None:
-    words = [str(ROOT / "bench" / "store"), "--gb", "0.01", "--rounds", "1", "--runs", "2"]
-    words += ["--folder", str(tmp_path)]
-    words += ["--systems", "holdfast", "--case", "load_warm", "--case", "save_durable"]
-    words += ["--json", str(tmp_path / "rows")]
-    done = subprocess.run(words, capture_output=True, text=True)
+def bench(tmp_path: Path, *words: str) -> list[dict[str, Any]]:
+    """Its rows, of a run that is small and leaves nothing behind."""
+    small = ["--gb", "0.01", "--rounds", "1", "--runs", "2", "--folder", str(tmp_path)]
+    program = [str(ROOT / "bench" / "store"), *small, *words, "--systems", "holdfast"]
+    done = subprocess.run([*program, "--json", str(tmp_path / "rows")], capture_output=True, text=True)
     assert done.returncode in (0, 1) and "FAILED" not in done.stdout, done.stdout + done.stderr
-    rows = json.loads((tmp_path / "rows").read_text())
-    assert {row["system"] for row in rows if row["case"] == "save_durable"} == {"limit: direct_write_8", "holdfast"}
+    rows: list[dict[str, Any]] = json.loads((tmp_path / "rows").read_text())
     assert all(0 < row["min"] <= row["median"] <= row["max"] for row in rows)
     assert [each.name for each in tmp_path.iterdir()] == ["rows"]
+    return rows
+
+
+def test_it_runs_and_writes_its_rows(tmp_path: Path) -> None:
+    rows = bench(tmp_path, "--case", "load_warm", "--case", "save_durable")
+    assert {row["system"] for row in rows if row["case"] == "save_durable"} == {"limit: direct_write_8", "holdfast"}
+
+
+def test_it_loads_from_servers_that_it_starts(tmp_path: Path) -> None:
+    rows = bench(tmp_path, "--case", "load_http", "--case", "load_s3", "--case", "first_tensor")
+    loaded = {"limit: curl_1x8", "limit: curl_2x4", "holdfast", "holdfast_unchecked"}
+    for case in ("load_http", "load_s3"):
+        assert {row["system"] for row in rows if row["case"] == case} == loaded
+    assert {row["system"] for row in rows if row["case"] == "first_tensor"} == {"holdfast", "holdfast_small"}
