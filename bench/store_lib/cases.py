@@ -60,7 +60,11 @@ CASES = (
         over="http",
         first=True,
     ),
-    Case("save_durable", ("limit: direct_write_8", "holdfast", "tensorizer", "safetensors"), saves=True),
+    Case(
+        "save_durable",
+        ("limit: direct_write_8", "holdfast", "tensorizer", "tensorizer_synced", "safetensors"),
+        saves=True,
+    ),
 )
 
 # The files that are loaded, and which of systems.SAVERS writes them.

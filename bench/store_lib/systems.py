@@ -116,6 +116,13 @@ def save_tensorizer(tensors: Tensors, path: Path) -> None:
     file.close()
 
 
+def save_tensorizer_synced(tensors: Tensors, path: Path) -> None:
+    """As durable as ours, but for its name."""
+    save_tensorizer(tensors, path)
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
 def save_safetensors(tensors: Tensors, path: Path) -> None:
     """Not synced: it has no such promise."""
     from safetensors.torch import save_file
@@ -141,6 +148,7 @@ def save_encrypted_tensorizer(tensors: Tensors, path: Path) -> None:
 SAVERS: dict[str, Callable[[Tensors, Path], None]] = {
     "holdfast": save_holdfast,
     "tensorizer": save_tensorizer,
+    "tensorizer_synced": save_tensorizer_synced,
     "safetensors": save_safetensors,
     "holdfast_encrypted": save_encrypted_holdfast,
     "tensorizer_encrypted": save_encrypted_tensorizer,

@@ -11,7 +11,7 @@ namespace holdfast::world {
 
 struct RangePolicy {
   unsigned connections = 8;                                 ///< requests at a time
-  std::uint64_t range_bytes = std::uint64_t{8} << 20U;      ///< of one request, about
+  std::uint64_t range_bytes = std::uint64_t{32} << 20U;     ///< of one request at most, about; the last are a quarter
   std::uint64_t range_bytes_min = std::uint64_t{1} << 20U;  ///< where there is too little for all connections
   std::uint64_t gap_bytes_max = std::uint64_t{64} << 10U;   ///< read and dropped rather than asked for around
 };

@@ -35,8 +35,12 @@ class Blocks {
 using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 TEST(Ranges, JoinNeighboursUpToTheirSize) {
-  EXPECT_EQ(Blocks().add(0, 20).add(20, 20).add(40, 20).add(60, 20).add(80, 20).joined(kPolicy),
-            (Places{{0, 40}, {40, 80}, {80, 100}}));
+  EXPECT_EQ(Blocks().add(0, 20).add(20, 20).add(40, 20).add(60, 20).joined(kPolicy), (Places{{0, 40}, {40, 80}}));
+}
+
+TEST(Ranges, GetSmallerTowardsTheEndSoThatAllConnectionsAreBusyUntilThen) {
+  EXPECT_EQ(Blocks().add(0, 20).add(20, 20).add(40, 20).add(60, 5).add(65, 5).add(70, 20).joined(kPolicy),
+            (Places{{0, 40}, {40, 60}, {60, 70}, {70, 90}}));
 }
 
 TEST(Ranges, AreSmallerWhereThereIsTooLittleForAllConnections) {
