@@ -125,7 +125,8 @@ def measure_all(bench: Bench, todo: list[tuple[Case, list[str]]]) -> None:
     with serving(options.root, bench.folder, served) if served else nullcontext() as bench.servers:
         for number in range(options.rounds):
             for case, systems in todo:
-                bench.round(case, systems)
+                first = number % len(systems)
+                bench.round(case, systems[first:] + systems[:first])
             say(f"round {number + 1} done, load {os.getloadavg()[0]:.1f}")
 
 

@@ -62,7 +62,8 @@ def checks(rows: Sequence[Row], model_bytes: int) -> list[Check]:
 
 
 def memory_checks(rows: Sequence[Row], model_bytes: int) -> list[Check]:
-    promised = [row for row in rows if row.case.startswith("load_") and row.system in ("holdfast", "holdfast_unchecked")]
+    systems = ("holdfast", "holdfast_unchecked")
+    promised = [row for row in rows if row.case.startswith("load_") and row.system in systems]
     return [
         at_most(
             f"{row.case}: {row.system}, memory above the model",

@@ -34,8 +34,11 @@ def put(file: Path, bucket: Path) -> None:
 def serving(root: Path, folder: Path, names: list[str]) -> Iterator[Servers]:
     """The files of `folder` with these names, until the block ends."""
     sys.path.insert(0, str(root / "tests" / "e2e"))
-    from servers import S3, Nginx, client_environment
+    from servers import NGINX, S3, VERSITYGW, Nginx, client_environment
 
+    for program in (NGINX, VERSITYGW):
+        if not program.exists():
+            raise SystemExit(f"bench/store: there is no {program}; run `tools/setup test`")
     places = folder / "nginx", folder / "s3"
     for place in places:
         place.mkdir()

@@ -60,11 +60,11 @@ def fastsafetensors() -> Callable[[Path], Any]:
     return load
 
 
-def runai() -> Callable[[Path], Any]:
+def runai() -> Callable[[Path | str], Any]:
     os.environ.setdefault("RUNAI_STREAMER_CONCURRENCY", "16")
     from runai_model_streamer import SafetensorsStreamer
 
-    def load(path: Path) -> Any:
+    def load(path: Path | str) -> Any:
         with SafetensorsStreamer() as streamer:
             streamer.stream_file(str(path))
             return dict(streamer.get_tensors())

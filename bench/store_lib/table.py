@@ -10,7 +10,8 @@ from store_lib.rows import Row, best_peer, limit_of, ratio
 
 
 def speeds(rows: Sequence[Row]) -> list[str]:
-    head = ["case", "system", "min", "median", "max", "first", "ms", "GB per CPU-s", "of limit", "of best peer", "peak MB"]
+    head = ["case", "system", "min", "median", "max", "first", "ms"]
+    head += ["GB per CPU-s", "of limit", "of best peer", "peak MB"]
     cells = [head]
     for row in rows:
         limit, peer = limit_of(rows, row.case), best_peer(rows, row.case)

@@ -9,6 +9,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,7 @@ def timed(call: Callable[[], Any]) -> dict[str, float]:
 
 
 def loads(system: str, path: Path, url: str, cold: bool, runs: int) -> dict[str, Any]:
-    load: Callable[[], Any]
-    if url:
-        of_url = remote.LOADERS[system]()
-        load = lambda: of_url(url)  # noqa: E731
-    else:
-        of_path = systems.LOADERS[system]()
-        load = lambda: of_path(path)  # noqa: E731
+    load = partial(remote.LOADERS[system](), url) if url else partial(systems.LOADERS[system](), path)
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before = status_bytes("VmRSS")
     result = []

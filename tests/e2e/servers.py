@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+NGINX = Path("/usr/sbin/nginx")
 VERSITYGW = ROOT / "build" / "servers" / "versitygw"
 KEY, SECRET = "tests-key", "tests/secret+"
 PATIENCE_S = 60.0  # no passing test waits for it
@@ -95,7 +96,7 @@ class Nginx(Server):
             "location /whole/ { max_ranges 0; alias " + f"{self.www}/; }}\n"
             "location /moved/ { rewrite ^/moved/(.*)$ /$1 redirect; } } }\n"
         )
-        return ["/usr/sbin/nginx", "-c", str(self.folder / "nginx.conf"), "-e", str(self.folder / "error.log")]
+        return [str(NGINX), "-c", str(self.folder / "nginx.conf"), "-e", str(self.folder / "error.log")]
 
 
 class S3(Server):
