@@ -90,4 +90,4 @@ def tensor_bytes(tensor: torch.Tensor) -> torch.Tensor:
 def tensor_of(data: torch.Tensor, dtype: str, shape: list[int]) -> torch.Tensor:
     """A tensor over the bytes `data`, which must be aligned for its elements. Errors: ValueError for elements that
     torch has no type for."""
-    return data.view(dtype_of(dtype)).reshape(torch_shape(dtype, shape))
+    return data.view(dtype_of(dtype)).view(torch_shape(dtype, shape))
