@@ -110,8 +110,8 @@ def stream(
     """The tensors of a safetensors file as (name, tensor), on the CPU, in the order of the file or of `names`, as soon
     as each is there and was checked against its checksums, where the file has them. Each owns its memory and stays
     valid for as long as it is held. `window_bytes`: how much is read ahead of whoever takes; one tensor larger than
-    that is read alone. `key`: of an encrypted file. Tied weights come once for each name, as one memory. Errors: as `load`, here for the header;
-    those of the data at the tensor that they hit, after those before it came."""
+    that is read alone. `key`: of an encrypted file. Tied weights come once for each name, as one memory. Errors: as
+    `load`, here for the header; those of the data at the tensor that they hit, after those before it came."""
     whole = tensors.location(path)
     wanted = None if names is None else list(names)
     return TensorStream(whole, wanted, window_bytes, checksums, key_bytes(key))
