@@ -56,6 +56,9 @@ class Seat:
     def boundary(self, step: int) -> int:
         return self.actions.get(step, 0)
 
+    def writing(self) -> bool:
+        return False
+
     def save(self, step: int, structure: str, tensors: list[Any]) -> bool:
         self.saved.append(step)
         self.order.append(f"save {step}")
