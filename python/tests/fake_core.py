@@ -29,6 +29,7 @@ class Member:
         self._next = 0
         self._broken = -1
         self._sockets: dict[int, list[socket.socket]] = {}
+        self._group = threading.RLock()  # an abort comes on another thread
         self._before: set[str] | None = None
         self._making = -1
         self._gone = False
@@ -89,14 +90,16 @@ class Member:
     def group_begin(self, epoch: int) -> None:
         GlooWaits.install()
         GlooWaits.group_begin()
-        self._before = set(self._open_sockets())
-        self._making = epoch
+        with self._group:
+            self._before = set(self._open_sockets())
+            self._making = epoch
 
     def group_made(self, epoch: int) -> None:
-        self._record(epoch)
-        self._before = None
-        if self._broken >= epoch:
-            self._shut(epoch)
+        with self._group:
+            self._record(epoch)
+            self._before = None
+            if self._broken >= epoch:
+                self._shut(epoch)
 
     def _record(self, epoch: int) -> None:
         assert self._before is not None
@@ -113,12 +116,13 @@ class Member:
             item.close()
 
     def _abort(self, epoch: int) -> None:
-        self._broken = max(self._broken, epoch)
-        if self._before is not None and self._making <= epoch:
-            self._record(self._making)
-        for number in list(self._sockets):
-            if number <= epoch:
-                self._shut(number)
+        with self._group:
+            self._broken = max(self._broken, epoch)
+            if self._before is not None and self._making <= epoch:
+                self._record(self._making)
+            for number in list(self._sockets):
+                if number <= epoch:
+                    self._shut(number)
 
     def _shut(self, epoch: int) -> None:
         for item in self._sockets.get(epoch, []):

@@ -5,7 +5,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr world::PutCondition kAbsent{.absent = true, .etag = ""};
+const world::PutCondition kAbsent{.absent = true, .etag = ""};
 constexpr world::Pieces kTwoPieces{.head = 0, .piece = 1, .total = 2};
 
 std::string content(SimObjects& objects, const std::string& key) {

@@ -47,7 +47,7 @@ Result<WholeShard> put_together(const Files& files, const OpenTensorFile& shard,
   Digests digests;
   TRY(add(shard, nullptr, whole, slices, digests), "copy");
   for (const auto& [place, names] : kept) {
-    const auto is_it = [&place](const OpenCheckpoint::File& file) {
+    const auto is_it = [&place = place](const OpenCheckpoint::File& file) {
       return file.names && file.where.checkpoint + "/" + file.where.file == place;
     };
     const auto file = std::find_if(files.begin(), files.end(), is_it);

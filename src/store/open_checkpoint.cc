@@ -14,7 +14,7 @@ Status open_kept(world::FileSource& files, const std::string& root, const ShardR
                  const SafetensorsHeader& header, std::vector<OpenCheckpoint::File>& open) {
   const KeptNames kept = TRY(kept_names_of(header), record.file);
   for (const auto& [place, names] : kept) {
-    const auto is_place = [&place](const KeptFile& file) { return file.checkpoint + "/" + file.file == place; };
+    const auto is_place = [&place = place](const KeptFile& file) { return file.checkpoint + "/" + file.file == place; };
     const auto where = std::find_if(record.kept.begin(), record.kept.end(), is_place);
     if (where == record.kept.end()) return Error(Code::Corrupt, record.file + ": the manifest does not name " + place);
     auto there = std::find_if(open.begin(), open.end(), [&](const auto& file) { return file.where == *where; });
