@@ -31,6 +31,10 @@ void print_json(const json& value) {
   std::printf("%s\n", value.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 json entry_json(const ListedCheckpoint& entry) {
   json shown = {{"checkpoint", checkpoint_name(entry.id)},
                 {"step", entry.id.step},
@@ -73,7 +77,7 @@ int list(const Wanted& wanted) {
     }
     rows.push_back(std::move(row));
   }
-  std::printf("%s: %zu checkpoints, newest first\n%s", wanted.place.c_str(), all->checkpoints.size(),
+  std::printf("%s: %s, newest first\n%s", wanted.place.c_str(), counted(all->checkpoints.size(), "checkpoint").c_str(),
               text_table(rows, {0, 1, 2, 3, 4, 5}).c_str());
   for (const std::string& name : all->foreign) std::printf("not a checkpoint: %s\n", printable(name).c_str());
   return run::kExitDone;
@@ -96,8 +100,8 @@ int verify(const Wanted& wanted) {
     const ManifestSize size = size_of(*manifest);
     entries.push_back({{"checkpoint", dir}, {"good", true}, {"bytes", size.own + size.shared}});
     if (!wanted.as_json) {
-      std::printf("%s: step %lld, %zu shards, %s: every byte matches its checksum\n", dir.c_str(),
-                  static_cast<long long>(manifest->step), manifest->shards.size(),
+      std::printf("%s: step %lld, %s, %s: every byte matches its checksum\n", dir.c_str(),
+                  static_cast<long long>(manifest->step), counted(manifest->shards.size(), "shard").c_str(),
                   size_text(size.own + size.shared).c_str());
     }
   }
@@ -182,6 +186,7 @@ constexpr const char* kEither = "a directory of checkpoints, or one checkpoint i
 void add_ckpt(CLI::App& app, int& exit_code) {
   CLI::App* ckpt = app.add_subcommand("ckpt", "List, verify, copy and clean up checkpoints");
   ckpt->require_subcommand(1);
+  ckpt->footer("Examples:\n  holdfast ckpt ls checkpoints\n  holdfast ckpt verify s3://bucket/run-7\n");
   add(*ckpt, "ls", "List the checkpoints of a directory; reads their manifests alone", kDirectory,
       "\"shared\" is what an incremental checkpoint uses of older ones.\nExample:\n  holdfast ckpt ls checkpoints\n",
       &list, exit_code);

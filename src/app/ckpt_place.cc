@@ -45,8 +45,9 @@ Result<std::vector<std::string>> CkptPlace::checkpoints(const std::string& name,
 }
 
 Result<store::Manifest> CkptPlace::verify(const std::string& dir) {
-  const store::Manifest manifest = TRY(store::read_manifest(files_, dir), "verify");
-  const ManifestSize size = size_of(manifest);
+  const auto manifest = store::read_manifest(files_, dir);
+  if (!manifest) return manifest;
+  const ManifestSize size = size_of(*manifest);
   progress_.begin("verifying", size.own + size.shared);
   auto verified = store::verify_checkpoint(counted_, dir, world::usable_cpus());
   progress_.end();
@@ -81,7 +82,8 @@ Result<CopiedCheckpoint> CkptPlace::copy_to(const std::string& from, store::Chec
   const Status copied = store::copy_checkpoint(open, files_, to, id, world::usable_cpus());
   progress_.end();
   if (!copied) return copied.error();
-  return CopiedCheckpoint{from, to.checkpoint_path(id), size.own + size.shared};
+  const std::string written = to.checkpoint_path(id);
+  return CopiedCheckpoint { from, written, size_of(TRY(store::read_manifest(files_, written), "copy")).own };
 }
 
 }  // namespace holdfast::app

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "sim/seeds.h"
 #include "sim/sim_world.h"
 #include "tests/sim/checkpoint_history.h"
 #include "tests/sim/planted_bugs.h"
@@ -61,11 +62,12 @@ TEST_P(CheckpointCrash, BeforeAnyDiskCallBreaksNoPromise) {
   for (std::uint64_t calls = GetParam() % stride; calls <= last; calls += stride) {
     ASSERT_THAT(broken_by_a_crash(GetParam(), calls, plain), testing::IsEmpty())
         << "seed " << GetParam() << ", crash after " << calls << " disk calls; replay: sim_scenarios_test "
-        << "--gtest_filter=Seeds/CheckpointCrash.BeforeAnyDiskCallBreaksNoPromise/" << GetParam();
+        << "--gtest_filter=Seeds/CheckpointCrash.BeforeAnyDiskCallBreaksNoPromise/*, with HOLDFAST_SIM_SEED="
+        << GetParam();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, CheckpointCrash, testing::Range<std::uint64_t>(0, 1000));
+INSTANTIATE_TEST_SUITE_P(Seeds, CheckpointCrash, testing::ValuesIn(sim::seeds(1000)));
 
 /// Damage on top of crashes: the disk changes a byte of the newest checkpoint.
 TEST(CheckpointDamage, CostsAtMostTheCheckpointItHits) {
