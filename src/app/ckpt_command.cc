@@ -15,7 +15,6 @@ namespace holdfast::app {
 namespace {
 
 using nlohmann::json;
-using store::CheckpointId;
 using store::ListedCheckpoint;
 
 struct Wanted {

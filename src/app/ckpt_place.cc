@@ -45,7 +45,7 @@ Result<std::vector<std::string>> CkptPlace::checkpoints(const std::string& name,
 }
 
 Result<store::Manifest> CkptPlace::verify(const std::string& dir) {
-  const auto manifest = store::read_manifest(files_, dir);
+  auto manifest = store::read_manifest(files_, dir);
   if (!manifest) return manifest;
   const ManifestSize size = size_of(*manifest);
   progress_.begin("verifying", size.own + size.shared);

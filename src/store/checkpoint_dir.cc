@@ -131,8 +131,11 @@ Result<CheckpointList> CheckpointDir::all() {
     entry.committed = is_committed && *is_committed;
     if (entry.committed) {
       Result<Manifest> manifest = read_manifest(files_, checkpoint_path(id));
-      if (manifest) entry.manifest = *std::move(manifest);
-      if (!manifest) entry.why = manifest.error().message();
+      if (manifest) {
+        entry.manifest = *std::move(manifest);
+      } else {
+        entry.why = manifest.error().message();
+      }
     } else {
       entry.why = is_committed ? "it has no manifest: it was never committed" : is_committed.error().message();
     }

@@ -90,7 +90,7 @@ Result<KeptFile> kept_from_json(const json& object) {
   return kept;
 }
 
-const auto is_list = [](const json& value) { return value.is_array(); };
+const auto kIsList = [](const json& value) { return value.is_array(); };
 
 Result<ShardRecord> shard_from_json(const json& object) {
   if (!object.is_object() || object.size() != 4) return body_error("shards", "each must be an object of four keys");
@@ -98,7 +98,7 @@ Result<ShardRecord> shard_from_json(const json& object) {
   shard.file = TRY(text_field(object, "file"), "shards");
   shard.bytes = TRY(count_field(object, "bytes", UINT64_MAX), shard.file);
   shard.header_crc = TRY(crc_field(object), shard.file);
-  const json* kept = TRY(field(object, "kept", is_list, "a list"), shard.file);
+  const json* kept = TRY(field(object, "kept", kIsList, "a list"), shard.file);
   for (const json& each : *kept) shard.kept.push_back(TRY(kept_from_json(each), shard.file));
   return shard;
 }
@@ -120,7 +120,7 @@ Result<Manifest> body_from_text(std::string_view body) {
   manifest.epoch = TRY(count_field(object, "epoch", UINT64_MAX), "read");
   manifest.world_size = static_cast<std::uint32_t>(TRY(count_field(object, "world_size", UINT32_MAX), "read"));
   manifest.structure = TRY(text_field(object, "structure"), "read");
-  const json* shards = TRY(field(object, "shards", is_list, "a list"), "read");
+  const json* shards = TRY(field(object, "shards", kIsList, "a list"), "read");
   for (const json& shard : *shards) manifest.shards.push_back(TRY(shard_from_json(shard), "read"));
   TRY(check_manifest(manifest), "read");
   return manifest;
