@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter, OrderedDict, defaultdict, deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,14 +27,25 @@ class Slice:
     replica: bool  # another rank, of a lower number, holds the same part
 
 
-@dataclass
 class Flat:
     """A state taken apart. The tensors are the live ones, not copies."""
 
-    structure: str
-    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
-    slices: dict[str, Slice] = field(default_factory=dict)
-    """Of those tensors that are this rank's part of a sharded one (a DTensor)."""
+    def __init__(self, structure: str, tensors: dict[str, torch.Tensor] | None = None) -> None:
+        self._structure = structure
+        self._node: Any = None  # what the structure is the JSON of, where nobody has asked for it yet
+        self.tensors: dict[str, torch.Tensor] = {} if tensors is None else tensors
+        self.slices: dict[str, Slice] = {}
+        """Of those tensors that are this rank's part of a sharded one (a DTensor)."""
+
+    @property
+    def structure(self) -> str:
+        self._structure = self.telling()()
+        return self._structure
+
+    def telling(self) -> Callable[[], str]:
+        """What gives the structure later, without holding the tensors."""
+        node, structure = self._node, self._structure
+        return lambda: structure or json.dumps(node, separators=(",", ":"))
 
     def clone(self) -> Flat:
         return Flat(self.structure, {name: tensor.clone() for name, tensor in self.tensors.items()})
@@ -48,7 +60,7 @@ def flatten(value: Any, name: str = "") -> Flat:
         for name, tensor in flat.tensors.items():
             if _is_sharded(tensor):
                 flat.tensors[name], flat.slices[name] = _local_part(tensor)
-    flat.structure = json.dumps(node, separators=(",", ":"))
+    flat._node = node
     return flat
 
 

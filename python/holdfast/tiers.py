@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -48,12 +48,13 @@ class TierWriter:
         self._writing: threading.Thread | None = None
         self._failure: CheckpointError | None = None
 
-    def save(self, step: int, epoch: int, structure: str, part: Mapping[str, torch.Tensor], slices: Any) -> None:
+    def save(
+        self, step: int, epoch: int, structure: Callable[[], str], part: Mapping[str, torch.Tensor], slices: Any
+    ) -> None:
         """Blocks while `part` is copied."""
-        metadata = {SLICES: json.dumps(slices, separators=(",", ":"))} if slices else {}
         staged = self._staging.copy(part)
         self._writing = threading.Thread(
-            target=self._write, args=(step, epoch, structure, staged, metadata), name="holdfast checkpoint"
+            target=self._write, args=(step, epoch, structure, staged, slices), name="holdfast checkpoint"
         )
         self._writing.start()
 
@@ -75,7 +76,8 @@ class TierWriter:
         elif self._incremental:
             self._incremental.forget()
 
-    def _write(self, step: int, epoch: int, structure: str, staged: list[Any], metadata: dict[str, str]) -> None:
+    def _write(self, step: int, epoch: int, structure: Callable[[], str], staged: list[Any], slices: Any) -> None:
+        metadata = {SLICES: json.dumps(slices, separators=(",", ":"))} if slices else {}
         write = self._incremental.write if self._incremental else write_shard
         try:
             record = write(self.folder.path_of(step, epoch), self._ranks.rank, self._ranks.size, staged, metadata)
@@ -101,7 +103,7 @@ class TierWriter:
         if said["damaged"] and self._incremental:
             self._incremental.forget()  # what it shares with the next one may be what is damaged
 
-    def _commit(self, step: int, epoch: int, structure: str, answers: list[str]) -> str:
+    def _commit(self, step: int, epoch: int, structure: Callable[[], str], answers: list[str]) -> str:
         parsed = [json.loads(answer) for answer in answers]
         errors = [answer["error"] for answer in parsed if "error" in answer]
         damaged: list[tuple[str, str]] = []
@@ -110,7 +112,7 @@ class TierWriter:
                 self.folder.discard(step, epoch)
             else:
                 shards = [_record(answer["record"]) for answer in parsed]
-                damaged = self.folder.commit(self._run_id, step, epoch, self._ranks.size, structure, shards)
+                damaged = self.folder.commit(self._run_id, step, epoch, self._ranks.size, structure(), shards)
         except Exception as error:
             errors.append(str(error))
         return json.dumps({"failed": "; ".join(errors), "damaged": damaged})

@@ -54,7 +54,7 @@ class Undo:
             self._kept = flat.clone()
         else:
             torch._foreach_copy_(list(kept.tensors.values()), list(flat.tensors.values()))
-            kept.structure = flat.structure
+            self._kept = Flat(flat.structure, kept.tensors)
         self._kept_is_valid = True
 
     def back(self, optimizer_began: bool) -> bool:

@@ -50,6 +50,8 @@ void giving_way(const std::function<void()>& task) {
   thread.join();
 }
 
+bool gives_way() { return ::sched_getscheduler(0) == SCHED_IDLE; }
+
 unsigned usable_cpus() {
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0) return std::max(1U, std::thread::hardware_concurrency());

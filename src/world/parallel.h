@@ -18,6 +18,8 @@ Status parallel_try(unsigned threads, std::size_t count, const std::function<Sta
 /// Runs `task`, which must not throw, on a thread of its own that gives way to whatever else wants to run on the
 /// machine, as do the threads that it starts in turn; blocks until it is done.
 void giving_way(const std::function<void()>& task);
+/// Whether this thread does.
+bool gives_way();
 
 /// Threads that this process may run at a time, at least 1.
 unsigned usable_cpus();

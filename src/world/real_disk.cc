@@ -88,7 +88,8 @@ Result<std::unique_ptr<NewFile>> RealDisk::begin(const std::string& path, const 
 }
 
 unsigned RealDisk::writes_at_a_time(const std::string& /*path*/, unsigned threads) const {
-  return threads == 1 ? 1 : std::max(threads, kDirectWritesAtATime);
+  // Many at a time are quicker, but each has work done on the cores that others are to have.
+  return threads == 1 || gives_way() ? 1 : std::max(threads, kDirectWritesAtATime);
 }
 
 Status RealDisk::rename(const std::string& from, const std::string& to) {
