@@ -195,8 +195,9 @@ void add_ckpt(CLI::App& app, int& exit_code) {
       exit_code);
   add_step(verified, "only those of this step");
   const Command pruned = add(
-      *ckpt, "prune", "Remove old checkpoints once the newest are read back and found whole", kDirectory,
-      "Files that a kept checkpoint shares with a removed one stay. Damaged ones are left for people and not counted.\n"
+      *ckpt, "prune", "Remove old checkpoints once the newest are found whole", kDirectory,
+      "On a disk every byte of the newest is read back; on S3, which checked what it was sent, manifest and headers.\n"
+      "Files that a kept checkpoint shares with a removed one stay. Damaged ones are left and not counted.\n"
       "Example:\n  holdfast ckpt prune checkpoints --keep 3 --dry-run\n",
       &prune, exit_code);
   pruned.app->add_option("--keep", pruned.wanted->keep, "how many that verify stay")
