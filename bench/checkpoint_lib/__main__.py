@@ -17,6 +17,7 @@ from typing import Any
 import torch.distributed as dist
 
 from checkpoint_lib import table
+from check import check_lines
 from checkpoint_lib.promises import checks
 from checkpoint_lib.rows import SAVE, STEP_TIME, Row, find
 
@@ -106,7 +107,7 @@ def run(bench: Bench) -> int:
             bench.round(case)
         say(f"round {number + 1} done, load {os.getloadavg()[0]:.1f}")
     found = checks(bench.rows)
-    for lines in (table.saves(bench.rows), table.steps(bench.rows), table.promises(found)):
+    for lines in (table.saves(bench.rows), table.steps(bench.rows), check_lines(found)):
         for line in ["", *lines]:
             say(line)
     say("")

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from check import Check
 from checkpoint_lib.rows import SAVE, STEP_TIME, Row, find, quickest_limit, ratio
 
 BLOCKED_OF_MEMCPY = 1.2
 BLOCKED_OF_DCP = 0.2
 TOTAL_OF_DCP_REUSED = 0.5
 SLOWDOWN = 1.05
-
-
-@dataclass(frozen=True)
-class Check:
-    what: str
-    measured: str
-    limit: str
-    holds: bool
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:

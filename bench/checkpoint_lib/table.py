@@ -1,11 +1,10 @@
-"""Rows and checks as text for people. Pure."""
+"""Rows as text for people. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
 
-from checkpoint_lib.promises import Check
 from checkpoint_lib.rows import SAVE, STEP_TIME, Row
 from holdfast.demo.table import columns
 
@@ -33,9 +32,3 @@ def steps(rows: Sequence[Row]) -> list[str]:
             numbers = [f"{1e3 * median(row.step_s):.1f}", *of, f"x {median(row.mean_slowdown):.3f}"]
             cells.append([row.system, *numbers, *(f"{1e3 * median(each):.0f}" for each in (row.blocked, row.total))])
     return columns(cells, right=frozenset(range(1, len(cells[0])))) if len(cells) > 1 else []
-
-
-def promises(checks: Sequence[Check]) -> list[str]:
-    cells = [["promise", "measured", "limit", ""]]
-    cells += [[check.what, check.measured, check.limit, "met" if check.holds else "MISSED"] for check in checks]
-    return columns(cells)
