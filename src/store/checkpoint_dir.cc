@@ -278,7 +278,6 @@ Result<RetentionReport> CheckpointDir::retain(bool act) {
   for (const CheckpointId id : all) {
     if (verified == policy_.keep) {
       given_up.push_back(id);
-      report.removed.push_back(checkpoint_name(id));
       continue;
     }
     // Reading back is only worth it where something could be removed on the strength of it.
@@ -293,18 +292,24 @@ Result<RetentionReport> CheckpointDir::retain(bool act) {
     }
     ++verified;
   }
-  if (!act) return report;
-  if (Status removed = remove_all(listing, given_up); !removed) report.trouble = removed.error().message();
+  if (act) {
+    const Status removed = remove_all(listing, given_up, report.removed);
+    if (!removed) report.trouble = removed.error().message();
+  } else {
+    for (const CheckpointId id : given_up) report.removed.push_back(checkpoint_name(id));
+  }
   return report;
 }
 
-Status CheckpointDir::remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up) {
+Status CheckpointDir::remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up,
+                                 std::vector<std::string>& removed) {
   std::vector<CheckpointId> others = listing.ids;
   std::erase_if(others, [&](CheckpointId id) { return std::ranges::find(given_up, id) != given_up.end(); });
   const std::set<std::string> needed = TRY(needed_by(others), "retention");
   for (const CheckpointId id : given_up) {
     verified_.erase(id);
     TRY(remove_checkpoint(id, needed), "remove " + checkpoint_name(id));
+    removed.push_back(checkpoint_name(id));
   }
   TRY(remove_partial(), "retention");
   return Ok{};

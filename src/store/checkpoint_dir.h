@@ -128,7 +128,8 @@ class CheckpointDir {
   Result<bool> already_committed(CheckpointId id, const std::string& text);
   Result<RetentionReport> retain(bool act);
   Result<std::set<std::string>> needed_by(const std::vector<CheckpointId>& ids);
-  Status remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up);
+  Status remove_all(const Listing& listing, const std::vector<CheckpointId>& given_up,
+                    std::vector<std::string>& removed);
   Result<Manifest> confirm(CheckpointId id);
   Result<bool> remove_checkpoint(CheckpointId id, const std::set<std::string>& needed);
   Status raise_fence(Epoch epoch);

@@ -289,6 +289,7 @@ TEST_F(Retention, ThatFailsIsToldAndTheCommitStands) {
   put_foreign(to.checkpoint_path({1, 10}) + "/my notes");
   ASSERT_TRUE(commit(to, 1, 20));
   EXPECT_THAT(to.last_retention().trouble, HasSubstr("my notes is not ours"));
+  EXPECT_THAT(to.last_retention().removed, testing::IsEmpty());
   EXPECT_THAT(*disk().list(to.checkpoint_path({1, 10})), testing::Contains("my notes"));
   EXPECT_EQ(newest(), (CheckpointId{1, 20}));
 }
